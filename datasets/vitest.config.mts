@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  root: import.meta.dirname,
+  cacheDir: '../node_modules/.vite/datasets',
+  ssr: { resolve: { conditions: ['@treeward/source', 'module', 'node', 'development|production'] } },
+  test: {
+    name: 'datasets',
+    environment: 'node',
+    include: ['src/**/*.test.ts'],
+    exclude: ['src/**/*.integration.test.ts'],
+    pool: 'forks',
+    maxWorkers: 1,
+    reporters: ['default', ['json', { outputFile: '../test-results/datasets.json' }]],
+  },
+});

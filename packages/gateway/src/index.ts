@@ -1,0 +1,1 @@
+export type { Canonicaliser, EndpointInfo, EndpointSummary, GatewayControl, OpenEndpoint } from './types.js';

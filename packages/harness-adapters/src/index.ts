@@ -1,0 +1,9 @@
+export type {
+  Endpoint,
+  HarnessAdapter,
+  HarnessCommand,
+  HarnessTask,
+  Installed,
+  ToolNames,
+  ToolVerb,
+} from './types.js';

@@ -1,0 +1,68 @@
+import type { DialectName, Message } from '@treeward/messages';
+import type { Mount, RunOptions, SandboxLimits, SandboxSession } from '@treeward/sandbox';
+
+/** The four things a demonstrator can do; each harness has its own names for them. */
+export type ToolVerb = 'read' | 'write' | 'edit' | 'exec';
+
+export interface ToolNames {
+  /** Tool name as the harness offers it. */
+  tool: string;
+  /** Argument names in the order path, content | path, old, new | command. */
+  arguments: readonly string[];
+}
+
+/** Where a harness is installed on this machine. */
+export interface Installed {
+  version: string;
+  /** Host directories to show read-only inside the sandbox. */
+  mounts: readonly Mount[];
+  /** Entry inside the sandbox, e.g. `/opt/harness/claude-code/…/claude`. */
+  entry: string;
+}
+
+export interface Endpoint {
+  /** e.g. `http://127.0.0.1:8080`, without a dialect path. */
+  baseUrl: string;
+  key: string;
+  rolloutId: string;
+}
+
+export interface HarnessTask {
+  prompt: string;
+  /** Model calls after which the harness should stop by itself, where it can. */
+  maxTurns: number;
+}
+
+export interface HarnessCommand {
+  argv: readonly string[];
+  run: Pick<RunOptions, 'env' | 'cwd' | 'stdin'>;
+}
+
+export interface HarnessAdapter {
+  readonly name: string;
+  /** The version this adapter was tested with. */
+  readonly pin: string;
+  readonly dialect: DialectName;
+  readonly tools: Readonly<Record<ToolVerb, ToolNames>>;
+  readonly limits: Partial<SandboxLimits>;
+  /** Null when it is not installed. Reads the real version, never assumes the pin. */
+  detect(): Promise<Installed | null>;
+  prepare(sandbox: SandboxSession, endpoint: Endpoint): Promise<void>;
+  command(
+    sandbox: SandboxSession,
+    installed: Installed,
+    task: HarnessTask,
+    endpoint: Endpoint,
+  ): HarnessCommand;
+  /** Files of the harness's own transcript, copied into the rollout's folder as a second witness. */
+  readTranscript(
+    sandbox: SandboxSession,
+    task: HarnessTask,
+    endpoint: Endpoint,
+  ): Promise<Map<string, Uint8Array>>;
+  /**
+   * The conversation without this harness's volatile wrapping (envelopes, moved cache marks, reminder blocks), for
+   * matching and for the template. Deterministic and idempotent. The trained tokens stay those sampled.
+   */
+  canonicalise(messages: readonly Message[]): Message[];
+}

@@ -1,0 +1,89 @@
+/**
+ * The canonical conversation: what every wire dialect is parsed into and rendered from. A flat list; an Anthropic user
+ * message that carries tool results and text becomes `tool`, `tool`, …, `user`.
+ */
+export interface TextPart {
+  type: 'text';
+  text: string;
+}
+
+export interface ToolCallPart {
+  type: 'tool_call';
+  /** The dialect's call id. Harnesses rewrite these: never match turns by it. */
+  id: string;
+  name: string;
+  arguments: Record<string, unknown>;
+}
+
+export type ReplyPart = TextPart | ToolCallPart;
+
+export type Message =
+  | { role: 'system'; text: string } // `system` and `developer`, anywhere in the conversation
+  | { role: 'user'; text: string }
+  | { role: 'assistant'; parts: ReplyPart[] }
+  | { role: 'tool'; callId: string; text: string; isError?: boolean };
+
+export interface ToolSpec {
+  name: string;
+  description: string;
+  /** JSON schema of the arguments, verbatim. */
+  parameters: Record<string, unknown>;
+}
+
+export type DialectName = 'anthropic-messages' | 'openai-chat';
+
+/** Sampling as the harness asked for it; what was really used is `EffectiveSampling` in `policy`. */
+export interface RequestedSampling {
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  maxTokens?: number;
+  stop?: string[];
+}
+
+export interface CanonicalRequest {
+  dialect: DialectName;
+  model: string;
+  stream: boolean;
+  tools: ToolSpec[];
+  messages: Message[];
+  requested: RequestedSampling;
+  /** Names of body fields and block types that were not understood (kept in the raw hash, ignored in rendering). */
+  unknown: string[];
+}
+
+export interface Usage {
+  promptTokens: number;
+  completionTokens: number;
+}
+
+export interface Reply {
+  id: string;
+  model: string;
+  parts: ReplyPart[];
+  stop: 'stop' | 'tool_calls' | 'length';
+  usage: Usage;
+}
+
+/** One server-sent event. `event` is absent in dialects that use bare `data:` lines. */
+export interface ServerEvent {
+  event?: string;
+  data: string;
+}
+
+export interface Dialect {
+  readonly name: DialectName;
+  /** Path suffix (after an optional `/r/<rollout>` prefix) that this dialect answers by POST. */
+  readonly path: string;
+  /** @throws TreewardError DIALECT_E_BODY naming the field; lenient about everything it does not need */
+  parse(body: unknown): CanonicalRequest;
+  /** The whole reply as one JSON body (`stream: false`). */
+  render(reply: Reply): unknown;
+  /** Events that may legally be sent before the reply exists, so that the client's connection stays warm. */
+  opening(meta: { id: string; model: string; promptTokens: number }): ServerEvent[];
+  /** The full life cycle after `opening`, in order, up to and including the terminal event. */
+  events(reply: Reply): ServerEvent[];
+  keepAlive: ServerEvent | string;
+  /** Error body in the dialect's shape. */
+  error(status: number, message: string): unknown;
+}

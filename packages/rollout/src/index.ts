@@ -1,0 +1,2 @@
+export { INFRASTRUCTURE } from './types.js';
+export type { FaultKind, Grade, Grader, RolloutQueue, RolloutResult, RolloutSpec, Task } from './types.js';

@@ -1,0 +1,80 @@
+/** A task directory in the ClawGym RL format, loaded. */
+export interface Task {
+  id: string;
+  directory: string;
+  query: string;
+  /** Absent when the task starts from an empty workspace. */
+  inputFiles: string | null;
+  rewardDirectory: string;
+  metadata: Record<string, unknown>;
+}
+
+export type FaultKind =
+  'task' | 'policy' | 'harness' | 'sandbox' | 'engine' | 'gateway' | 'verifier' | 'timeout' | 'cancelled';
+
+/** These are nobody's doing in the rollout: outside baseline and loss, never a reward of 0. */
+export const INFRASTRUCTURE: ReadonlySet<FaultKind> = new Set([
+  'sandbox',
+  'engine',
+  'gateway',
+  'verifier',
+  'cancelled',
+]);
+
+export interface RolloutSpec {
+  rolloutId: string;
+  task: string;
+  harness: string;
+  /** Rollouts of one task × harness at one step share a group (one baseline). */
+  group: string;
+  seed: string;
+  sampling: { temperature: number; topP: number; topK: number; maxTokens: number };
+  limits: { wallMs: number; maxTurns: number; maxTokens: number };
+  labels: Record<string, string>;
+}
+
+export interface RolloutResult {
+  rolloutId: string;
+  task: string;
+  harness: string;
+  harnessVersion: string;
+  group: string;
+  /** Null when there is no number to trust (see `fault`). */
+  reward: number | null;
+  scores: Record<string, number>;
+  fault: { kind: FaultKind; code: string; message: string } | null;
+  exitCode: number | null;
+  timedOut: boolean;
+  calls: number;
+  promptTokens: number;
+  sampledTokens: number;
+  malformed: number;
+  /** Milliseconds by phase. */
+  time: { total: number; start: number; harness: number; settle: number; verify: number };
+  cpuSeconds: { harness: number; verifier: number };
+}
+
+/** Hands rollouts to workers. Idempotent by `rolloutId`; results by reference (the rollout's folder). */
+export interface RolloutQueue {
+  run(
+    specs: readonly RolloutSpec[],
+    onDone: (result: RolloutResult) => void,
+    options?: { signal?: AbortSignal },
+  ): Promise<RolloutResult[]>;
+  close(): Promise<void>;
+}
+
+export interface Grade {
+  reward: number;
+  scores: Record<string, number>;
+}
+
+export interface Grader {
+  /** @throws TreewardError VERIFIER_E_* when no number can be had */
+  grade(
+    task: Task,
+    workspace: string,
+    payload: Record<string, unknown>,
+    options?: { signal?: AbortSignal },
+  ): Promise<Grade & { cpuSeconds: number }>;
+}

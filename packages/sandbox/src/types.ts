@@ -1,0 +1,100 @@
+/** What a sandbox may hold of the machine. */
+export interface SandboxLimits {
+  /** Bytes of memory, page cache of its own files included. @default 1 GiB */
+  memory: number;
+  /** Processes and threads. @default 512 */
+  pids: number;
+  /** Cores. @default 1 */
+  cpus: number;
+  /** Bytes of scratch disk (a tmpfs; smaller than `memory`). @default 256 MiB */
+  disk: number;
+}
+
+export type SandboxTier = 'full' | 'user' | 'none';
+
+/** A host directory or file that is visible read-only inside, outside the workspace. */
+export interface Mount {
+  host: string;
+  inside: string;
+}
+
+export interface SandboxOptions {
+  id: string;
+  /** Becomes the read-only lower layer of the workspace. Absent: an empty workspace. */
+  workspaceFrom?: string;
+  limits?: Partial<SandboxLimits>;
+  /** `none`, or the directory that holds the model's unix socket `model.sock`: the only way out. */
+  network: { kind: 'none' } | { kind: 'model-socket'; directory: string };
+  mounts?: readonly Mount[];
+  signal?: AbortSignal;
+}
+
+export interface RunOptions {
+  env?: Readonly<Record<string, string>>;
+  /** @default the workspace */
+  cwd?: string;
+  stdin?: string;
+  /** Milliseconds; the whole process group is killed. @default none */
+  timeout?: number;
+  /** Bytes kept of each stream; the rest is counted, not stored. @default 1 MiB */
+  maxOutput?: number;
+  signal?: AbortSignal;
+}
+
+export interface RunResult {
+  /** Exit code, or null when killed by a signal. */
+  code: number | null;
+  signal: string | null;
+  stdout: string;
+  stderr: string;
+  timedOut: boolean;
+  truncated: boolean;
+  /** CPU seconds, user + system, of the command and its waited-for children. */
+  cpuSeconds: number;
+  wallMs: number;
+}
+
+export interface FileChange {
+  path: string;
+  kind: 'create' | 'modify' | 'delete' | 'opaque' | 'symlink' | 'dir' | 'other';
+  mode: number;
+  size: number;
+  sha256?: string;
+}
+
+/** A narrowed handle for graders and tools: no limits, network or destroy. */
+export interface SandboxSession {
+  readonly id: string;
+  /** Absolute path of the workspace inside. */
+  readonly workspace: string;
+  /** Absolute path of the private HOME inside. */
+  readonly home: string;
+  write(path: string, data: string | Uint8Array, options?: { mode?: number }): Promise<void>;
+  read(path: string): Promise<Uint8Array>;
+  run(argv: readonly string[], options?: RunOptions): Promise<RunResult>;
+}
+
+export interface Sandbox extends SandboxSession {
+  readonly tier: SandboxTier;
+  /** Base URL of the model endpoint as seen inside (a loopback port that leads to the model socket), if it has one. */
+  readonly modelUrl: string | null;
+  session(): SandboxSession;
+  /** What the workspace holds beyond its lower layer. */
+  changes(): Promise<FileChange[]>;
+  /** Copies the whole workspace (lower layer and changes; symlinks as links) to an empty host directory. */
+  exportWorkspace(directory: string): Promise<void>;
+  /** True once the memory limit has killed something inside. */
+  outOfMemory(): Promise<boolean>;
+  /** Idempotent; also after a failed open. Leaves no process, mount, cgroup or directory. */
+  destroy(): Promise<void>;
+}
+
+export interface SandboxProvider {
+  readonly name: string;
+  /** Which tier this machine offers and why; never throws. */
+  probe(): Promise<{ tier: SandboxTier; reasons: string[] }>;
+  /** @throws TreewardError SANDBOX_E_TIER, SANDBOX_E_CREATE (an infrastructure failure: retried or left out, never a reward of 0) */
+  open(options: SandboxOptions): Promise<Sandbox>;
+  /** Removes what dead owners left behind. Safe to run twice and beside live runs. */
+  sweep(): Promise<{ swept: number; live: number }>;
+}

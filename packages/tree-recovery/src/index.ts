@@ -1,0 +1,10 @@
+export type {
+  CallRole,
+  EdgeType,
+  NodeKind,
+  RolloutTree,
+  TreeCall,
+  TreeEdge,
+  TreeIssue,
+  TreeNodes,
+} from './types.js';
