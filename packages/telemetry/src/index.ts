@@ -12,3 +12,13 @@ export type {
   Span,
   VerifierResult,
 } from './types.js';
+export { RecordWriter, type RecordWriterOptions } from './writer.js';
+export {
+  EMPTY_TOKEN_HASH,
+  extendTokenHash,
+  finishTokenHash,
+  hashTokens,
+  stepLane0,
+  stepLane1,
+  type TokenHashState,
+} from './token-hash.js';
