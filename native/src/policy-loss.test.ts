@@ -1,0 +1,220 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { policyLoss, type PolicyLossInput, type PolicyLossOptions } from './index.js';
+import { policyLossReference } from './testing/policy-loss-reference.js';
+
+const options: PolicyLossOptions = { clipLow: 0.2, clipHigh: 0.28, truncation: 2, normaliser: 4 };
+const input = (changes: Partial<PolicyLossInput> = {}): PolicyLossInput => ({
+  logp_T: Float32Array.of(-1, -2, -0.5, -3),
+  logpOld_T: Float32Array.of(-1.1, -1.9, -0.5, -2),
+  logpRollout_T: Float32Array.of(-1, -3, -0.5, -2.2),
+  advantages_T: Float32Array.of(1, -1, 0.5, -2),
+  mask_T: Float32Array.of(1, 1, 0, 1),
+  ...changes,
+});
+
+const float = (min: number, max: number): fc.Arbitrary<number> =>
+  fc.float({ min: Math.fround(min), max: Math.fround(max), noNaN: true });
+const token = fc.record({
+  logp: float(-30, 0),
+  old: float(-30, 0),
+  rollout: float(-30, 0),
+  advantage: float(-5, 5),
+  mask: fc.constantFrom(0, 1, 1, 1, 0.5),
+});
+
+test('value and gradient equal the float64 reference', () => {
+  fc.assert(
+    fc.property(
+      fc.array(token, { maxLength: 200 }),
+      fc.record({
+        clipLow: fc.double({ min: 0, max: 1, noNaN: true }),
+        clipHigh: fc.double({ min: 0, max: 4, noNaN: true }),
+        truncation: fc.oneof(
+          fc.constant(Infinity),
+          fc.double({ min: 1e-3, max: 100, noNaN: true, minExcluded: true }),
+        ),
+        normaliser: fc.double({ min: 0.5, max: 1e5, noNaN: true }),
+      }),
+      (tokens, random) => {
+        const arrays: PolicyLossInput = {
+          logp_T: Float32Array.from(tokens, (t) => t.logp),
+          logpOld_T: Float32Array.from(tokens, (t) => t.old),
+          logpRollout_T: Float32Array.from(tokens, (t) => t.rollout),
+          advantages_T: Float32Array.from(tokens, (t) => t.advantage),
+          mask_T: Float32Array.from(tokens, (t) => t.mask),
+        };
+        const got = policyLoss(arrays, random);
+        const want = policyLossReference(arrays, random);
+        // Sums of up to 200 terms of mixed sign: relative to the sum of magnitudes, exp may differ by an ulp.
+        let magnitude = 0;
+        tokens.forEach((t, i) => {
+          const error = Math.abs(got.gradLogp_T[i]! - Math.fround(want.gradLogp_T[i]!));
+          expect(error).toBeLessThanOrEqual(1.2e-7 * Math.abs(want.gradLogp_T[i]!) + 1e-44);
+          const alone = policyLossReference(
+            {
+              logp_T: [t.logp],
+              logpOld_T: [t.old],
+              logpRollout_T: [t.rollout],
+              advantages_T: [t.advantage],
+              mask_T: [t.mask],
+            },
+            random,
+          );
+          magnitude += Math.abs(alone.loss);
+        });
+        expect(Math.abs(got.loss - want.loss)).toBeLessThanOrEqual(1e-13 * magnitude);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+test('the gradient is the slope of the loss', () => {
+  const h = 1e-3;
+  const base = input();
+  const { gradLogp_T } = policyLoss(base, options);
+  for (let t = 0; t < 4; t++) {
+    const at = (shift: number): number =>
+      policyLoss({ ...base, logp_T: base.logp_T.map((x, i) => (i === t ? x + shift : x)) }, options).loss;
+    expect((at(h) - at(-h)) / (2 * h)).toBeCloseTo(gradLogp_T[t]!, 3);
+  }
+});
+
+test('no gradient beyond the clamp of the log-ratio, though the loss counts the token', () => {
+  const one = (logp: number): PolicyLossInput => ({
+    logp_T: Float32Array.of(logp),
+    logpOld_T: Float32Array.of(-25),
+    logpRollout_T: Float32Array.of(-25),
+    advantages_T: Float32Array.of(-1),
+    mask_T: Float32Array.of(1),
+  });
+  const wide = { ...options, normaliser: 1 };
+  expect(policyLoss(one(-4), wide).gradLogp_T[0]).toBe(0);
+  expect(policyLoss(one(-4), wide).loss).toBeCloseTo(Math.exp(20), 3);
+  expect(policyLoss(one(-6), wide).gradLogp_T[0]).toBeGreaterThan(1e8);
+});
+
+test('statistics of a batch worked out by hand', () => {
+  const { stats } = policyLoss(input(), options);
+  expect(stats.tokens).toBe(3);
+  expect(stats.clipfrac).toBeCloseTo(1 / 3); // the last one: ratio e^-1 at a negative advantage
+  expect(stats.ratioMax).toBeCloseTo(Math.exp(0.1));
+  expect(stats.truncatedFrac).toBeCloseTo(1 / 3); // e^1.1 > 2
+  const weights = [Math.exp(-0.1), 2, Math.exp(0.2)];
+  const sum = weights.reduce((a, b) => a + b);
+  expect(stats.ess).toBeCloseTo(sum ** 2 / (3 * weights.reduce((a, b) => a + b * b, 0)));
+  const k3 = (x: number): number => Math.exp(x) - 1 - x;
+  expect(stats.approxKl).toBeCloseTo((k3(0.1) + k3(-0.1) + k3(-1)) / 3);
+  expect(stats.rolloutKl).toBeCloseTo((k3(-0.1) + k3(1.1) + k3(0.2)) / 3);
+});
+
+test('what is masked out may hold NaN; nothing at all gives zeros', () => {
+  const holes = input({
+    advantages_T: Float32Array.of(1, -1, NaN, -2),
+    logp_T: Float32Array.of(-1, -2, NaN, -3),
+  });
+  expect(policyLoss(holes, options).gradLogp_T[2]).toBe(0);
+  const empty = policyLoss(input({ mask_T: new Float32Array(4) }), options);
+  expect(empty).toMatchObject({ loss: 0, stats: { tokens: 0, ess: 0, approxKl: 0 } });
+  expect([...empty.gradLogp_T]).toEqual([0, 0, 0, 0]);
+  const none = new Float32Array(0);
+  expect(
+    policyLoss(
+      { logp_T: none, logpOld_T: none, logpRollout_T: none, advantages_T: none, mask_T: none },
+      options,
+    ).loss,
+  ).toBe(0);
+});
+
+describe('misuse is a typed error that names the argument', () => {
+  const cases: [string, string, RegExp, () => unknown][] = [
+    [
+      'length',
+      'NATIVE_E_LENGTH',
+      /mask_T has 3 values, logp_T has 4/,
+      () => policyLoss(input({ mask_T: new Float32Array(3) }), options),
+    ],
+    [
+      'element type',
+      'NATIVE_E_TYPE',
+      /advantages_T must be a Float32Array/,
+      () => policyLoss(input({ advantages_T: new Float64Array(4) as unknown as Float32Array }), options),
+    ],
+    [
+      'missing array',
+      'NATIVE_E_TYPE',
+      /logpOld_T/,
+      () => policyLoss(input({ logpOld_T: undefined as unknown as Float32Array }), options),
+    ],
+    [
+      'no input',
+      'NATIVE_E_TYPE',
+      /inputs must be an object/,
+      () => policyLoss(undefined as unknown as PolicyLossInput, options),
+    ],
+    [
+      'NaN advantage',
+      'NATIVE_E_VALUE',
+      /advantages_T\[1\]/,
+      () => policyLoss(input({ advantages_T: Float32Array.of(1, NaN, 1, 1) }), options),
+    ],
+    [
+      'unsampled token',
+      'NATIVE_E_VALUE',
+      /logpRollout_T\[0\]/,
+      () => policyLoss(input({ logpRollout_T: Float32Array.of(NaN, 0, 0, 0) }), options),
+    ],
+    [
+      'infinite logp',
+      'NATIVE_E_VALUE',
+      /logp_T\[3\]/,
+      () => policyLoss(input({ logp_T: Float32Array.of(0, 0, 0, -Infinity) }), options),
+    ],
+    [
+      'negative mask',
+      'NATIVE_E_VALUE',
+      /mask_T\[0\]/,
+      () => policyLoss(input({ mask_T: Float32Array.of(-1, 0, 0, 0) }), options),
+    ],
+    [
+      'NaN mask',
+      'NATIVE_E_VALUE',
+      /mask_T\[1\]/,
+      () => policyLoss(input({ mask_T: Float32Array.of(1, NaN, 0, 0) }), options),
+    ],
+    ['clipLow', 'NATIVE_E_OPTION', /clipLow/, () => policyLoss(input(), { ...options, clipLow: 1.5 })],
+    ['clipHigh', 'NATIVE_E_OPTION', /clipHigh/, () => policyLoss(input(), { ...options, clipHigh: NaN })],
+    ['truncation', 'NATIVE_E_OPTION', /truncation/, () => policyLoss(input(), { ...options, truncation: 0 })],
+    ['normaliser', 'NATIVE_E_OPTION', /normaliser/, () => policyLoss(input(), { ...options, normaliser: 0 })],
+    [
+      'option type',
+      'NATIVE_E_OPTION',
+      /normaliser must be a number/,
+      () => policyLoss(input(), { ...options, normaliser: '3' as unknown as number }),
+    ],
+  ];
+  test.each(cases)('%s', (_name, code, message, call) => {
+    let thrown: unknown;
+    try {
+      call();
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toMatchObject({ name: 'NativeError', code });
+    expect((thrown as Error).message).toMatch(message);
+  });
+
+  test('a buffer detached by a getter is not read', () => {
+    const arrays = input();
+    const logp_T = arrays.logp_T;
+    const trap = { ...arrays };
+    Object.defineProperty(trap, 'mask_T', {
+      get: () => {
+        structuredClone(logp_T.buffer, { transfer: [logp_T.buffer as ArrayBuffer] });
+        return arrays.mask_T;
+      },
+    });
+    expect(() => policyLoss(trap, options)).toThrow(expect.objectContaining({ code: 'NATIVE_E_LENGTH' }));
+  });
+});
