@@ -86,4 +86,10 @@ export interface Dialect {
   keepAlive: ServerEvent | string;
   /** Error body in the dialect's shape. */
   error(status: number, message: string): unknown;
+  /** Body of the 400 for a prompt over the model's window: harnesses start compaction when they see exactly this. */
+  contextExceeded(promptTokens: number, maximum: number): unknown;
+  /** An error after `opening` was already sent; the connection ends behind it. */
+  errorEvents(status: number, message: string): ServerEvent[];
+  /** Status for a backend that stays down. */
+  readonly overloadedStatus: number;
 }

@@ -1,0 +1,130 @@
+import { TreewardError } from '@treeward/base';
+import { z } from 'zod';
+import {
+  argumentsOf,
+  blocksOf,
+  blockText,
+  contentSchema,
+  contentText,
+  noteUnknown,
+  objectOf,
+  parseBody,
+  type Content,
+} from './lenient.js';
+import type { CanonicalRequest, Message, ReplyPart, RequestedSampling, ToolSpec } from './types.js';
+
+const bodySchema = z.looseObject({
+  model: z.string().nullish(),
+  messages: z.array(z.looseObject({ role: z.string(), content: contentSchema })),
+  system: contentSchema,
+  tools: z.array(z.looseObject({})).nullish(),
+  stream: z.boolean().nullish(),
+  max_tokens: z.number().nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  top_k: z.number().nullish(),
+  stop_sequences: z.array(z.string()).nullish(),
+});
+
+const KNOWN = new Set(
+  (
+    'model messages system tools tool_choice stream max_tokens temperature top_p top_k stop_sequences metadata ' +
+    'thinking context_management output_config output_format service_tier cache_control container mcp_servers betas'
+  ).split(' '),
+);
+
+/** Body of `POST /v1/messages` (and of count_tokens) to the canonical request. */
+export function parseAnthropicMessages(body: unknown): CanonicalRequest {
+  const parsed = parseBody(bodySchema, body);
+  const unknown = new Set<string>();
+  noteUnknown(parsed, KNOWN, unknown);
+  const messages: Message[] = [];
+  const system = contentText(parsed.system, 'system', unknown);
+  if (system !== '') messages.push({ role: 'system', text: system });
+  parsed.messages.forEach(({ role, content }, index) => {
+    const where = `messages.${index}`;
+    if (role === 'assistant') messages.push(assistant(content, where, unknown));
+    else if (role === 'user') messages.push(...user(content, where, unknown));
+    else if (role === 'system' || role === 'developer') {
+      messages.push({ role: 'system', text: contentText(content, where, unknown) });
+    } else {
+      throw new TreewardError(
+        'DIALECT_E_BODY',
+        `${where}.role: expected user, assistant or system, got "${role}"`,
+        { data: { field: `${where}.role` } },
+      );
+    }
+  });
+  const requested: RequestedSampling = {
+    ...(parsed.temperature != null && { temperature: parsed.temperature }),
+    ...(parsed.top_p != null && { topP: parsed.top_p }),
+    ...(parsed.top_k != null && { topK: parsed.top_k }),
+    ...(parsed.max_tokens != null && { maxTokens: parsed.max_tokens }),
+    ...(parsed.stop_sequences?.length && { stop: parsed.stop_sequences }),
+  };
+  return {
+    dialect: 'anthropic-messages',
+    model: parsed.model ?? '',
+    stream: parsed.stream ?? false,
+    tools: (parsed.tools ?? []).flatMap((tool) => toolSpec(tool, unknown)),
+    messages,
+    requested,
+    unknown: [...unknown].sort(),
+  };
+}
+
+/** A placeholder without `input_schema` names tools that can still be searched for; it cannot be called. */
+function toolSpec(tool: Record<string, unknown>, unknown: Set<string>): ToolSpec[] {
+  const { name, description, input_schema } = tool;
+  const parameters = objectOf(input_schema);
+  if (typeof name !== 'string' || !parameters) {
+    unknown.add(`tool ${typeof tool['type'] === 'string' ? tool['type'] : 'without schema'}`);
+    return [];
+  }
+  return [{ name, description: typeof description === 'string' ? description : '', parameters }];
+}
+
+function assistant(content: Content, where: string, unknown: Set<string>): Message {
+  const parts: ReplyPart[] = [];
+  for (const block of blocksOf(content)) {
+    if (block.type === 'tool_use') {
+      parts.push({
+        type: 'tool_call',
+        id: String(block['id'] ?? ''),
+        name: String(block['name'] ?? ''),
+        arguments: argumentsOf(block['input']),
+      });
+    } else if (block.type !== 'thinking' && block.type !== 'redacted_thinking') {
+      const text = blockText(block, where, unknown);
+      if (text !== null) parts.push({ type: 'text', text });
+    }
+  }
+  return { role: 'assistant', parts };
+}
+
+/** Tool results become messages of their own, in the order of the blocks; neighbouring texts become one user message. */
+function user(content: Content, where: string, unknown: Set<string>): Message[] {
+  const messages: Message[] = [];
+  let texts: string[] = [];
+  const flush = (): void => {
+    if (texts.length > 0) messages.push({ role: 'user', text: texts.join('\n') });
+    texts = [];
+  };
+  for (const block of blocksOf(content)) {
+    if (block.type === 'tool_result') {
+      flush();
+      const inner = contentSchema.safeParse(block['content']);
+      messages.push({
+        role: 'tool',
+        callId: String(block['tool_use_id'] ?? ''),
+        text: inner.success ? contentText(inner.data, where, unknown) : JSON.stringify(block['content']),
+        ...(block['is_error'] === true && { isError: true }),
+      });
+    } else {
+      const text = blockText(block, where, unknown);
+      if (text !== null) texts.push(text);
+    }
+  }
+  flush();
+  return messages.length > 0 ? messages : [{ role: 'user', text: '' }];
+}
