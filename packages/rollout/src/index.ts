@@ -1,2 +1,7 @@
+export { loadTask } from './task.js';
+export { parseVerdict, SandboxGrader, type SandboxGraderOptions } from './grade.js';
+export { runRollout, type RolloutDeps } from './run-rollout.js';
+export { RolloutPool, type RolloutPoolOptions } from './pool.js';
+export { settle } from './settle.js';
 export { INFRASTRUCTURE } from './types.js';
 export type { FaultKind, Grade, Grader, RolloutQueue, RolloutResult, RolloutSpec, Task } from './types.js';

@@ -1,0 +1,86 @@
+import { rmSync } from 'node:fs';
+import { runRollout, type RolloutDeps } from './run-rollout.js';
+import { INFRASTRUCTURE, type RolloutQueue, type RolloutResult, type RolloutSpec } from './types.js';
+
+export interface RolloutPoolOptions {
+  /** Rollouts in flight. @default 6 */
+  concurrency?: number;
+  /** Rollouts in flight of one harness, where it weighs more than others (memory, start-up CPU). */
+  perHarness?: Readonly<Record<string, number>>;
+  /** Times an infrastructure failure is tried again before the rollout is left out. @default 2 */
+  retries?: number;
+}
+
+/** The in-process queue: workers of this process, heavy harnesses bounded apart so that they cannot fill the machine. */
+export class RolloutPool implements RolloutQueue {
+  readonly #deps: RolloutDeps;
+  readonly #concurrency: number;
+  readonly #perHarness: Readonly<Record<string, number>>;
+  readonly #retries: number;
+
+  constructor(deps: RolloutDeps, options: RolloutPoolOptions = {}) {
+    this.#deps = deps;
+    this.#concurrency = options.concurrency ?? 6;
+    this.#perHarness = options.perHarness ?? {};
+    this.#retries = options.retries ?? 2;
+  }
+
+  /** Results come back in the order of `specs`; `onDone` is called in the order of completion. */
+  async run(
+    specs: readonly RolloutSpec[],
+    onDone: (result: RolloutResult) => void,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<RolloutResult[]> {
+    const results = new Array<RolloutResult>(specs.length);
+    const waiting = specs.map((_, index) => index);
+    const running = new Map<string, number>();
+    let inFlight = 0;
+
+    await new Promise<void>((resolve, reject) => {
+      const next = (): void => {
+        if (waiting.length === 0 && inFlight === 0) return resolve();
+        while (inFlight < this.#concurrency) {
+          const at = waiting.findIndex((index) => {
+            const harness = specs[index]!.harness;
+            return (running.get(harness) ?? 0) < (this.#perHarness[harness] ?? Infinity);
+          });
+          if (at < 0) return;
+          const [index] = waiting.splice(at, 1) as [number];
+          const spec = specs[index]!;
+          inFlight++;
+          running.set(spec.harness, (running.get(spec.harness) ?? 0) + 1);
+          this.#one(spec, options.signal)
+            .then((result) => {
+              results[index] = result;
+              onDone(result);
+            })
+            .finally(() => {
+              inFlight--;
+              running.set(spec.harness, running.get(spec.harness)! - 1);
+            })
+            .then(next, reject);
+        }
+      };
+      next();
+    });
+    return results;
+  }
+
+  async #one(spec: RolloutSpec, signal?: AbortSignal): Promise<RolloutResult> {
+    for (let tries = 0; ; tries++) {
+      const result = await runRollout(spec, this.#deps, signal);
+      const again =
+        result.fault !== null && result.fault.kind !== 'cancelled' && INFRASTRUCTURE.has(result.fault.kind);
+      if (signal?.aborted) {
+        rmSync(this.#deps.folder(spec.rolloutId).root, { recursive: true, force: true });
+        return result;
+      }
+      if (!again || tries >= this.#retries) return result;
+      rmSync(this.#deps.folder(spec.rolloutId).root, { recursive: true, force: true });
+    }
+  }
+
+  async close(): Promise<void> {
+    // Nothing is held between runs.
+  }
+}

@@ -1,0 +1,269 @@
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  readJson,
+  toPlainError,
+  TreewardError,
+  writeFileAtomic,
+  writeJsonAtomic,
+  type RolloutFolder,
+} from '@treeward/base';
+import type { EndpointSummary, GatewayControl } from '@treeward/gateway';
+import {
+  adapterByName,
+  requireInstalled,
+  type Endpoint,
+  type HarnessAdapter,
+  type HarnessTask,
+} from '@treeward/harness-adapters';
+import type { RunResult, Sandbox, SandboxProvider } from '@treeward/sandbox';
+import { RecordWriter, type RecordEvent } from '@treeward/telemetry';
+import { faultOf } from './faults.js';
+import { settle } from './settle.js';
+import { loadTask } from './task.js';
+import type { Grader, RolloutResult, RolloutSpec, Task } from './types.js';
+
+export interface RolloutDeps {
+  gateway: GatewayControl;
+  sandboxes: SandboxProvider;
+  grader: Grader;
+  /** Holds one socket directory per rollout; short, because unix socket paths end at 107 bytes. */
+  socketRoot: string;
+  folder(rolloutId: string): RolloutFolder;
+}
+
+/**
+ * One rollout: task × harness × policy → record + reward. Idempotent by id: a rollout whose `result.json` exists is read,
+ * not run again; a half-written one is removed first. Never throws for what happens inside a rollout: the fault's kind says
+ * whose doing it was.
+ */
+export async function runRollout(
+  spec: RolloutSpec,
+  deps: RolloutDeps,
+  signal?: AbortSignal,
+): Promise<RolloutResult> {
+  const folder = deps.folder(spec.rolloutId);
+  if (existsSync(folder.result)) return readJson<RolloutResult>(folder.result);
+  rmSync(folder.root, { recursive: true, force: true });
+
+  const result = blankResult(spec);
+  const started = Date.now();
+  try {
+    const task = loadTask(spec.task);
+    const adapter = adapterByName(spec.harness);
+    mkdirSync(folder.root, { recursive: true });
+    await attempt({ spec, deps, folder, result, task, adapter, ...(signal ? { signal } : {}) });
+  } catch (error) {
+    result.reward = null;
+    result.fault = faultOf(error, signal);
+  }
+  result.time.total = Date.now() - started;
+  if (existsSync(folder.root)) writeJsonAtomic(folder.result, result);
+  return result;
+}
+
+interface Attempt {
+  spec: RolloutSpec;
+  deps: RolloutDeps;
+  folder: RolloutFolder;
+  result: RolloutResult;
+  task: Task;
+  adapter: HarnessAdapter;
+  signal?: AbortSignal;
+}
+
+async function attempt({ spec, deps, folder, result, task, adapter, signal }: Attempt): Promise<void> {
+  const installed = await requireInstalled(adapter);
+  result.harnessVersion = installed.version;
+  const socketDirectory = join(deps.socketRoot, spec.rolloutId);
+  const workspaceCopy = join(folder.root, 'workspace');
+  let sandbox: Sandbox | null = null;
+  let status: 'completed' | 'failed' = 'failed';
+  let clock = Date.now();
+  const lap = (): number => {
+    const now = Date.now();
+    const ms = now - clock;
+    clock = now;
+    return ms;
+  };
+
+  mkdirSync(socketDirectory, { recursive: true, mode: 0o755 });
+  const { key } = await deps.gateway.open({
+    rolloutId: spec.rolloutId,
+    socketDirectory,
+    recordDirectory: folder.root,
+    harness: adapter.name,
+    labels: {
+      ...spec.labels,
+      task: task.id,
+      harness: adapter.name,
+      harnessVersion: installed.version,
+      group: spec.group,
+    },
+    seed: spec.seed,
+    sampling: spec.sampling,
+    budget: { maxCalls: spec.limits.maxTurns * 3, maxTokens: spec.limits.maxTokens },
+  });
+  try {
+    sandbox = await deps.sandboxes.open({
+      id: spec.rolloutId,
+      ...(task.inputFiles ? { workspaceFrom: task.inputFiles } : {}),
+      network: { kind: 'model-socket', directory: socketDirectory },
+      mounts: installed.mounts,
+      limits: adapter.limits,
+      ...(signal ? { signal } : {}),
+    });
+    const endpoint: Endpoint = { baseUrl: sandbox.modelUrl ?? '', key, rolloutId: spec.rolloutId };
+    const harnessTask: HarnessTask = { prompt: task.query, maxTurns: spec.limits.maxTurns };
+    await adapter.prepare(sandbox.session(), endpoint);
+    const command = adapter.command(sandbox.session(), installed, harnessTask, endpoint);
+    result.time.start = lap();
+
+    const run = await sandbox.run(command.argv, {
+      ...command.run,
+      timeout: spec.limits.wallMs,
+      ...(signal ? { signal } : {}),
+    });
+    result.time.harness = lap();
+    recordExit(result, run);
+    signal?.throwIfAborted();
+
+    await settle(deps.gateway, spec.rolloutId);
+    const summary = await deps.gateway.close(spec.rolloutId);
+    recordCalls(result, summary);
+    result.time.settle = lap();
+    await appendEvent(folder, {
+      type: 'process.exit',
+      time: Date.now(),
+      code: run.code,
+      signal: run.signal,
+      timedOut: run.timedOut,
+    });
+    await keepWitnesses(folder, sandbox, adapter, harnessTask, endpoint);
+    assertUsable(summary, run, await sandbox.outOfMemory());
+
+    await sandbox.exportWorkspace(workspaceCopy);
+    await sandbox.destroy();
+    const grade = await deps.grader.grade(
+      task,
+      workspaceCopy,
+      payloadOf(task, run),
+      signal ? { signal } : {},
+    );
+    result.reward = grade.reward;
+    result.scores = grade.scores;
+    result.cpuSeconds.verifier = grade.cpuSeconds;
+    result.time.verify = lap();
+    if (run.timedOut) {
+      result.fault = {
+        kind: 'timeout',
+        code: 'ROLLOUT_E_WALL',
+        message: `the harness ran into its limit of ${spec.limits.wallMs} ms`,
+      };
+    }
+    await appendEvent(folder, { type: 'verifier', time: Date.now(), reward: grade.reward, scores: grade.scores });
+    status = 'completed';
+  } catch (error) {
+    const { code, message } = toPlainError(error);
+    if (code.startsWith('VERIFIER_E')) {
+      await appendEvent(folder, {
+        type: 'verifier',
+        time: Date.now(),
+        reward: null,
+        scores: {},
+        error: { code, message },
+      });
+    }
+    throw error;
+  } finally {
+    await deps.gateway.close(spec.rolloutId).catch(() => undefined); // a dead gateway has nothing left to close
+    await sandbox?.destroy();
+    rmSync(workspaceCopy, { recursive: true, force: true });
+    rmSync(socketDirectory, { recursive: true, force: true });
+    await appendEvent(folder, {
+      type: 'rollout.end',
+      time: Date.now(),
+      status: signal?.aborted ? 'cancelled' : status,
+    });
+  }
+}
+
+function blankResult(spec: RolloutSpec): RolloutResult {
+  return {
+    rolloutId: spec.rolloutId,
+    task: spec.task,
+    harness: spec.harness,
+    harnessVersion: '',
+    group: spec.group,
+    reward: null,
+    scores: {},
+    fault: null,
+    exitCode: null,
+    timedOut: false,
+    calls: 0,
+    promptTokens: 0,
+    sampledTokens: 0,
+    malformed: 0,
+    time: { total: 0, start: 0, harness: 0, settle: 0, verify: 0 },
+    cpuSeconds: { harness: 0, verifier: 0 },
+  };
+}
+
+function recordExit(result: RolloutResult, run: RunResult): void {
+  result.exitCode = run.code;
+  result.timedOut = run.timedOut;
+  result.cpuSeconds.harness = run.cpuSeconds;
+}
+
+function recordCalls(result: RolloutResult, summary: EndpointSummary): void {
+  result.calls = summary.calls;
+  result.promptTokens = summary.promptTokens;
+  result.sampledTokens = summary.sampledTokens;
+  result.malformed = summary.malformed;
+}
+
+/** An exit code of 0 is not success and another is not failure: only the verifier decides, if there is work to judge. */
+function assertUsable(summary: EndpointSummary, run: RunResult, outOfMemory: boolean): void {
+  if (summary.engineFailure) throw new TreewardError('ENGINE_E_FAILED', summary.engineFailure);
+  if (summary.calls === 0) {
+    throw new TreewardError(
+      'HARNESS_E_NO_CALL',
+      `the harness ended (code ${run.code ?? run.signal}) without calling the model: ${run.stderr.trim().slice(-400)}`,
+      {
+        data: { stderr: run.stderr.slice(-2000), stdout: run.stdout.slice(-2000), outOfMemory },
+        hints: ['run the same rollout by `treeward rollout` and read its transcript folder'],
+      },
+    );
+  }
+}
+
+async function keepWitnesses(
+  folder: RolloutFolder,
+  sandbox: Sandbox,
+  adapter: HarnessAdapter,
+  task: HarnessTask,
+  endpoint: Endpoint,
+): Promise<void> {
+  for (const [name, bytes] of await adapter.readTranscript(sandbox.session(), task, endpoint)) {
+    writeFileAtomic(join(folder.transcript, name), bytes);
+  }
+  const changes = await sandbox.changes();
+  writeFileAtomic(folder.workspaceDiff, changes.map((change) => JSON.stringify(change) + '\n').join(''));
+}
+
+function payloadOf(task: Task, run: RunResult): Record<string, unknown> {
+  return {
+    task_id: task.id,
+    user_query: task.query,
+    metadata: task.metadata,
+    final_message: run.stdout.slice(-4000),
+    transcript: [],
+  };
+}
+
+async function appendEvent(folder: RolloutFolder, event: RecordEvent): Promise<void> {
+  if (!existsSync(folder.telemetry)) return; // the gateway never opened the record
+  const writer = RecordWriter.open(folder.root);
+  writer.append(event);
+  await writer.close();
+}
