@@ -22,3 +22,5 @@ export {
   stepLane1,
   type TokenHashState,
 } from './token-hash.js';
+export { eventSchema, eventSchemas } from './schema.js';
+export { readRecord, type LaidAside, type RecordIssue, type RolloutRecord } from './read-record.js';

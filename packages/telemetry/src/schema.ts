@@ -1,18 +1,19 @@
 import * as z from 'zod';
-import { RECORD_VERSION, type RecordEvent } from './types.js';
+import { RECORD_VERSION, type Json, type RecordEvent } from './types.js';
 
 /**
- * The encoding of every event, beside the TypeScript union in types.ts; schema.test-d.ts holds the two equal.
- * Objects are loose on reading (a later minor may add fields, see `readRecord`) and strict on writing.
+ * The encoding of every event, beside the TypeScript union in types.ts; schema.test.ts holds the two equal.
+ * All objects are strict: the writer refuses what a schema does not name, the reader lays it aside (read-record.ts).
  */
 const natural = z.number().int().nonnegative();
-const json = z.json();
+// By hand and not `z.json()`: messages are most of a record, and a recursive union costs far more than this walk.
+const json = z.custom<Json>(isJson, 'not a JSON value');
 const strings = z.record(z.string(), z.string());
 
-export const spanSchema = z.object({ offset: natural, count: natural });
+export const spanSchema = z.strictObject({ offset: natural, count: natural });
 
-const messagesDelta = z.object({ parent: natural.nullable(), kept: natural, appended: z.array(json) });
-const promptDelta = z.object({
+const messagesDelta = z.strictObject({ parent: natural.nullable(), kept: natural, appended: z.array(json) });
+const promptDelta = z.strictObject({
   parent: natural.nullable(),
   kept: natural,
   appended: spanSchema,
@@ -21,7 +22,7 @@ const promptDelta = z.object({
 });
 
 export const eventSchemas = {
-  'rollout.start': z.object({
+  'rollout.start': z.strictObject({
     type: z.literal('rollout.start'),
     version: z.literal(RECORD_VERSION),
     rolloutId: z.string(),
@@ -29,7 +30,7 @@ export const eventSchemas = {
     template: z.string(),
     labels: strings,
   }),
-  'call.start': z.object({
+  'call.start': z.strictObject({
     type: z.literal('call.start'),
     call: natural,
     time: z.number(),
@@ -37,31 +38,31 @@ export const eventSchemas = {
     headers: strings,
     bodyHash: z.string(),
     messages: messagesDelta,
-    tools: z.object({ hash: z.string(), specs: z.exactOptional(json) }),
+    tools: z.strictObject({ hash: z.string(), specs: z.exactOptional(json) }),
     requested: json,
     unknown: z.array(z.string()),
   }),
-  'call.prompt': z.object({
+  'call.prompt': z.strictObject({
     type: z.literal('call.prompt'),
     call: natural,
     prompt: promptDelta,
-    graft: z.object({
+    graft: z.strictObject({
       reason: z.enum(['root', 'reply', 'same-prompt', 'prefix', 'rewritten']),
       keptMessages: natural,
     }),
   }),
-  'call.sampled': z.object({
+  'call.sampled': z.strictObject({
     type: z.literal('call.sampled'),
     call: natural,
     time: z.number(),
     tokens: spanSchema,
     logprobs: spanSchema,
     finish: z.enum(['stop', 'length', 'abort', 'error']),
-    policy: z.object({ id: z.string(), version: z.number().int() }),
+    policy: z.strictObject({ id: z.string(), version: z.number().int() }),
     sampling: json,
-    reply: z.object({ parts: z.array(json), malformed: z.exactOptional(z.string()) }),
+    reply: z.strictObject({ parts: z.array(json), malformed: z.exactOptional(z.string()) }),
   }),
-  'call.end': z.object({
+  'call.end': z.strictObject({
     type: z.literal('call.end'),
     call: natural,
     time: z.number(),
@@ -70,21 +71,21 @@ export const eventSchemas = {
     cause: z.enum(['done', 'client', 'gateway', 'engine']),
     status: z.number().int(),
   }),
-  'process.exit': z.object({
+  'process.exit': z.strictObject({
     type: z.literal('process.exit'),
     time: z.number(),
     code: z.number().int().nullable(),
     signal: z.string().nullable(),
     timedOut: z.boolean(),
   }),
-  verifier: z.object({
+  verifier: z.strictObject({
     type: z.literal('verifier'),
     time: z.number(),
     reward: z.number().nullable(),
     scores: z.record(z.string(), z.number()),
-    error: z.exactOptional(z.object({ code: z.string(), message: z.string() })),
+    error: z.exactOptional(z.strictObject({ code: z.string(), message: z.string() })),
   }),
-  'rollout.end': z.object({
+  'rollout.end': z.strictObject({
     type: z.literal('rollout.end'),
     time: z.number(),
     status: z.enum(['completed', 'failed', 'cancelled']),
@@ -105,6 +106,22 @@ export const eventSchema = z.discriminatedUnion('type', [
 ]);
 
 export type EncodedEvent = z.infer<typeof eventSchema>;
+
+function isJson(value: unknown): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true;
+    case 'number':
+      return Number.isFinite(value);
+    case 'object':
+      if (value === null) return true;
+      if (Array.isArray(value)) return value.every(isJson);
+      return Object.values(value).every(isJson);
+    default:
+      return false;
+  }
+}
 
 export function isEventType(type: unknown): type is RecordEvent['type'] {
   return typeof type === 'string' && Object.hasOwn(eventSchemas, type);

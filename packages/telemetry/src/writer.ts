@@ -175,7 +175,7 @@ export function validateEvent(event: RecordEvent): void {
   if (!isEventType(type)) {
     throw new TreewardError('RECORD_E_EVENT', `unknown event type ${JSON.stringify(type)}`);
   }
-  const result = eventSchemas[type].strict().safeParse(event);
+  const result = eventSchemas[type].safeParse(event);
   if (!result.success) {
     throw new TreewardError('RECORD_E_EVENT', `${type}: ${z.prettifyError(result.error)}`, {
       data: { type },
