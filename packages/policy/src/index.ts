@@ -14,3 +14,7 @@ export { CompactTemplate } from './templates/compact.js';
 export { BpeTokenizer, type TokenizerJson } from './tokenizer/bpe-tokenizer.js';
 export { trainTokenizer } from './tokenizer/train-tokenizer.js';
 export { SPECIALS, type Special } from './tokenizer/vocabulary.js';
+export { ScriptedEngine, type Choice, type Script, type ScriptedEngineOptions } from './engines/scripted.js';
+export { LlamaEngine, type LlamaEngineOptions } from './engines/llama.js';
+export { serveEngine, remoteEngine } from './engine-server.js';
+export { createEngine, engineMain, type EngineConfig } from './engine-config.js';

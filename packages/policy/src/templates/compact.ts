@@ -2,7 +2,7 @@ import type { Message, ReplyPart, ToolSpec } from '@treeward/messages';
 import type { BpeTokenizer } from '../tokenizer/bpe-tokenizer.js';
 import { FIRST_BYTE, type Special } from '../tokenizer/vocabulary.js';
 import type { ChatTemplate, ParsedReply } from '../types.js';
-import { canonicalJson } from './canonical-json.js';
+import { flattenArguments, nestArguments, requiredPaths } from './argument-paths.js';
 
 /** Characters (code points) of a tool result that the policy sees. */
 const RESULT_LIMIT = 400;
@@ -37,7 +37,7 @@ export class CompactTemplate implements ChatTemplate {
   }
 
   head(tools: readonly ToolSpec[]): Int32Array {
-    const manifest = tools.map((tool) => `${tool.name}(${requiredArguments(tool).join()})`).join(' ');
+    const manifest = tools.map((tool) => `${tool.name}(${requiredPaths(tool).join()})`).join(' ');
     return this.#join(this.#id('<sys>'), manifest);
   }
 
@@ -54,15 +54,15 @@ export class CompactTemplate implements ChatTemplate {
     }
   }
 
-  /** An argument that is not a string is written as canonical JSON. `parse` gives every argument back as a string. */
+  /** Arguments as {@link flattenArguments} spells them. `parse` gives every leaf back as a string. */
   reply(parts: readonly ReplyPart[]): Int32Array {
     const pieces = parts.flatMap((part): Piece[] => {
       if (part.type === 'text') return [part.text, this.#id('<eot>')];
-      const args = Object.entries(part.arguments).flatMap(([key, value]): Piece[] => [
+      const args = flattenArguments(part.arguments).flatMap(([path, value]): Piece[] => [
         this.#id('<arg>'),
-        key,
+        path,
         this.#id('<eq>'),
-        typeof value === 'string' ? value : canonicalJson(value),
+        value,
       ]);
       return [this.#id('<call>'), part.name, ...args, this.#id('<end>')];
     });
@@ -99,10 +99,9 @@ export class CompactTemplate implements ChatTemplate {
       if (!plain(key) || !plain(value)) return bad('a special token inside an argument');
       entries.push([text(key), text(value)]);
     }
-    // fromEntries defines own fields, so that an argument named __proto__ stays data.
-    return {
-      parts: [{ type: 'tool_call', id: '', name: text(name), arguments: Object.fromEntries(entries) }],
-    };
+    const nested = nestArguments(entries);
+    if (!nested) return bad('argument paths that do not form a list');
+    return { parts: [{ type: 'tool_call', id: '', name: text(name), arguments: nested }] };
   }
 
   /** Specials spelled out. */
@@ -115,17 +114,6 @@ export class CompactTemplate implements ChatTemplate {
       pieces.flatMap((piece) => (typeof piece === 'number' ? [piece] : [...this.#tokenizer.encode(piece)])),
     );
   }
-}
-
-/** In the order in which the schema lists its properties: that order is stable, the order of `required` is not. */
-function requiredArguments(tool: ToolSpec): string[] {
-  const { properties, required } = tool.parameters as { properties?: unknown; required?: unknown };
-  const names = Array.isArray(required) ? required.map(String) : [];
-  const listed = Object.keys((properties as object | null | undefined) ?? {});
-  return [
-    ...listed.filter((name) => names.includes(name)),
-    ...names.filter((name) => !listed.includes(name)),
-  ];
 }
 
 function firstCharacters(text: string, limit: number): string {
