@@ -7,3 +7,7 @@ export type {
   ToolNames,
   ToolVerb,
 } from './types.js';
+export { adapterByName, adapters, requireInstalled } from './registry.js';
+export { toolCall } from './tool-call.js';
+export { harnessCache } from './cache.js';
+export { canonicaliser, type CanonicalRules } from './canonical/canonicaliser.js';

@@ -7,7 +7,10 @@ export type ToolVerb = 'read' | 'write' | 'edit' | 'exec';
 export interface ToolNames {
   /** Tool name as the harness offers it. */
   tool: string;
-  /** Argument names in the order path, content | path, old, new | command. */
+  /**
+   * Argument names in the order path, content | path, old, new | command. A dotted one goes into a nested value:
+   * `edits.0.oldText` is `{edits: [{oldText: …}]}` (see `toolCall`).
+   */
   arguments: readonly string[];
 }
 

@@ -1,0 +1,85 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { modulesOf, packageVersion } from '../cache.js';
+import { sessionUuid } from '../session-id.js';
+import { transcriptFiles } from '../transcript-files.js';
+import type { HarnessAdapter } from '../types.js';
+import { canonicaliseOpenclaw } from './canonicalise.js';
+import { openclawConfig } from './config.js';
+
+const PIN = '2026.5.28';
+/** It needs Node 22.19 or newer; this one comes with it, whatever the machine has. */
+const NODE_PIN = '24.21.0';
+const INSIDE = '/opt/harness/openclaw';
+const NODE_INSIDE = '/opt/harness/node';
+
+export const openclaw: HarnessAdapter = {
+  name: 'openclaw',
+  pin: PIN,
+  dialect: 'openai-chat',
+  tools: {
+    read: { tool: 'read', arguments: ['path'] },
+    write: { tool: 'write', arguments: ['path', 'content'] },
+    // The one shape it takes: a list of replacements.
+    edit: { tool: 'edit', arguments: ['path', 'edits.0.oldText', 'edits.0.newText'] },
+    exec: { tool: 'exec', arguments: ['command'] },
+  },
+  limits: { memory: 3 * 1024 ** 3 },
+
+  async detect() {
+    const modules = modulesOf('openclaw', PIN);
+    const node = join(modulesOf('node', NODE_PIN), `node-${process.platform}-${process.arch}`);
+    const version = packageVersion(join(modules, 'openclaw'));
+    if (version === null || !existsSync(join(node, 'bin/node'))) return null;
+    return {
+      version,
+      mounts: [
+        { host: modules, inside: `${INSIDE}/node_modules` },
+        { host: node, inside: NODE_INSIDE },
+      ],
+      entry: `${INSIDE}/node_modules/openclaw/openclaw.mjs`,
+    };
+  },
+
+  async prepare(sandbox, endpoint) {
+    const config = openclawConfig(sandbox.workspace, endpoint);
+    await sandbox.write(`${sandbox.home}/.openclaw/openclaw.json`, JSON.stringify(config, null, 1));
+  },
+
+  command(sandbox, installed, task, endpoint) {
+    return {
+      argv: [
+        `${NODE_INSIDE}/bin/node`,
+        installed.entry,
+        ...['agent', '--local'],
+        ...['--session-id', sessionUuid(endpoint.rolloutId)],
+        `--message=${task.prompt}`, // one word: a prompt may start with a dash
+      ],
+      run: {
+        cwd: sandbox.workspace,
+        stdin: '',
+        env: {
+          PATH: `${NODE_INSIDE}/bin:/usr/local/bin:/usr/bin:/bin`,
+          HOME: sandbox.home,
+          TERM: 'dumb',
+          LANG: 'C.UTF-8',
+          NO_COLOR: '1',
+          // Nothing of the 100-odd bundled plugins is on the tool list: a third of the start-up time.
+          OPENCLAW_DISABLE_BUNDLED_PLUGINS: '1',
+          // No second process, and no code cache written into a temp directory that dies with the rollout.
+          OPENCLAW_NO_RESPAWN: '1',
+          NODE_DISABLE_COMPILE_CACHE: '1',
+        },
+      },
+    };
+  },
+
+  readTranscript(sandbox) {
+    return transcriptFiles(sandbox, `${sandbox.home}/.openclaw/agents/main/sessions`, [
+      '*.jsonl',
+      'sessions.json',
+    ]);
+  },
+
+  canonicalise: canonicaliseOpenclaw,
+};

@@ -1,0 +1,30 @@
+import type { ToolCallPart } from '@treeward/messages';
+import { canonicaliser } from '../canonical/canonicaliser.js';
+
+const ALIASES: Readonly<Record<string, string>> = { bash: 'exec', 'apply-patch': 'apply_patch' };
+
+/** OpenClaw 2026.5 runs `Bash` or `Read` as `exec` or `read`, and says so in its history. */
+function call(part: ToolCallPart): ToolCallPart {
+  const name = part.name.trim().toLowerCase();
+  return { ...part, name: Object.hasOwn(ALIASES, name) ? (ALIASES[name] as string) : name };
+}
+
+/** A failed tool is a JSON envelope around one sentence. */
+function result(text: string, called: ToolCallPart | undefined): { text: string; isError?: boolean } {
+  if (!text.startsWith('{')) return { text };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { text };
+  }
+  const { status, tool, error, ...rest } = value as Record<string, unknown>;
+  const envelope =
+    status === 'error' &&
+    typeof error === 'string' &&
+    typeof tool === 'string' &&
+    Object.keys(rest).length === 0;
+  return envelope && (!called || called.name === tool) ? { text: error, isError: true } : { text };
+}
+
+export const canonicaliseOpenclaw = canonicaliser({ call, result });

@@ -1,0 +1,42 @@
+import type { Endpoint } from '../types.js';
+
+/** Longer than any rollout: the rollout's own clock ends a run, not an idle default of two minutes. */
+const TIMEOUT_SECONDS = 3600;
+
+/** `~/.openclaw/openclaw.json`: one model provider, our endpoint, and the four tools that every harness has. */
+export function openclawConfig(workspace: string, endpoint: Endpoint): Record<string, unknown> {
+  return {
+    agents: {
+      defaults: {
+        workspace,
+        skipBootstrap: true,
+        timeoutSeconds: TIMEOUT_SECONDS,
+        model: { primary: 'treeward/policy' },
+      },
+    },
+    models: {
+      mode: 'replace',
+      providers: {
+        treeward: {
+          baseUrl: `${endpoint.baseUrl}/v1`,
+          apiKey: endpoint.key,
+          api: 'openai-completions',
+          timeoutSeconds: TIMEOUT_SECONDS,
+          headers: { 'x-rollout-id': endpoint.rolloutId },
+          models: [
+            {
+              id: 'policy',
+              name: 'policy',
+              reasoning: false,
+              input: ['text'],
+              cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+              contextWindow: 65536,
+              maxTokens: 4096,
+            },
+          ],
+        },
+      },
+    },
+    tools: { profile: 'coding', allow: ['read', 'write', 'edit', 'exec'] },
+  };
+}
