@@ -1,4 +1,5 @@
 import type { Message } from '@treeward/messages';
+import type { ChatTemplate, Engine } from '@treeward/policy';
 
 /** Opened by the rollout before its harness starts: an own socket, an own key, an own record. */
 export interface OpenEndpoint {
@@ -40,4 +41,28 @@ export interface GatewayControl {
   status(rolloutId: string): Promise<EndpointSummary>;
   /** Refuses new calls, ends those in flight, closes the record's call side. Idempotent. */
   close(rolloutId: string): Promise<EndpointSummary>;
+}
+
+/** Faults on purpose, for tests and benchmarks: what the harness sees instead of, or in the middle of, its reply. */
+export interface FaultPlan {
+  /** Asked once per call. A status is answered before anything is sampled; a drop loses a reply that was sampled. */
+  onCall?(rolloutId: string, call: number): null | { status: number } | 'drop-before' | 'drop-mid';
+}
+
+export interface GatewayOptions {
+  engine: Engine;
+  template: ChatTemplate;
+  /** Canonicaliser by harness name. @default the identity for every harness */
+  canonicalise?: (harness: string) => Canonicaliser;
+  /** How long a call waits for an engine that is away. @default 60000 */
+  engineRetryMs?: number;
+  /** Milliseconds without a reply before a stream is opened. @default 3000 */
+  openAfterMs?: number;
+  /** Milliseconds between keep-alives on an open stream. @default 5000 */
+  keepAliveMs?: number;
+  /** How long `close` lets samplings finish whose client has left already. @default 10000 */
+  closeGraceMs?: number;
+  /** Of a request body, before and after decoding. @default 16 MiB */
+  maxBodyBytes?: number;
+  faults?: FaultPlan;
 }

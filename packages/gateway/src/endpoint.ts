@@ -1,0 +1,173 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, unlinkSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { TreewardError } from '@treeward/base';
+import {
+  anthropicMessages,
+  COUNT_TOKENS_PATH,
+  countTokensBody,
+  dialectForPath,
+  MODELS_PATH,
+  modelsBody,
+  type Dialect,
+} from '@treeward/messages';
+import { RECORD_VERSION, RecordWriter } from '@treeward/telemetry';
+import { CallRunner, type CallContext } from './call-runner.js';
+import { Exchange } from './exchange.js';
+import type { EndpointInfo, EndpointSummary, OpenEndpoint } from './types.js';
+
+/** Bytes of a socket path that the kernel takes, with its end. */
+const SOCKET_PATH_LIMIT = 108;
+
+/** One rollout: its socket, its key, its routes. What a call does stands in call-runner.ts. */
+export class Endpoint {
+  readonly #options: OpenEndpoint;
+  readonly #context: CallContext;
+  readonly #key = `tw-${randomBytes(24).toString('hex')}`;
+  readonly #socketPath: string;
+  readonly #server: Server;
+  readonly #writer: RecordWriter;
+  readonly #runner: CallRunner;
+  /** Requests from their first line to the last event of their record. */
+  readonly #requests = new Set<Promise<void>>();
+  #closing: Promise<EndpointSummary> | null = null;
+
+  private constructor(options: OpenEndpoint, context: CallContext) {
+    this.#options = options;
+    this.#context = context;
+    this.#socketPath = join(options.socketDirectory, 'model.sock');
+    if (Buffer.byteLength(this.#socketPath) >= SOCKET_PATH_LIMIT) {
+      throw new TreewardError(
+        'GATEWAY_E_SOCKET_PATH',
+        `socketDirectory: ${this.#socketPath} is longer than the ${SOCKET_PATH_LIMIT - 1} bytes a socket path may have`,
+        { hints: ['use a shorter run directory, or put the sockets below /tmp'] },
+      );
+    }
+    this.#writer = RecordWriter.open(options.recordDirectory);
+    this.#runner = new CallRunner(options, context, this.#writer, this.#key);
+    this.#server = createServer((request, response) => {
+      const done = this.#answer(request, response).catch(() => {
+        response.destroy();
+      });
+      this.#requests.add(done);
+      void done.finally(() => this.#requests.delete(done));
+    });
+    // A call may wait for as long as an engine needs to come back.
+    this.#server.requestTimeout = 0;
+    this.#server.keepAliveTimeout = 60_000;
+  }
+
+  static async open(options: OpenEndpoint, context: CallContext): Promise<Endpoint> {
+    const endpoint = new Endpoint(options, context);
+    try {
+      await endpoint.#listen();
+    } catch (error) {
+      await endpoint.#writer.close();
+      throw error;
+    }
+    endpoint.#writer.append({
+      type: 'rollout.start',
+      version: RECORD_VERSION,
+      rolloutId: options.rolloutId,
+      time: Date.now(),
+      template: context.template.id,
+      labels: options.labels,
+    });
+    return endpoint;
+  }
+
+  get info(): EndpointInfo {
+    return { key: this.#key, socketPath: this.#socketPath };
+  }
+
+  get summary(): EndpointSummary {
+    return this.#runner.summary;
+  }
+
+  close(): Promise<EndpointSummary> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #listen(): Promise<void> {
+    const directory = this.#options.socketDirectory;
+    mkdirSync(directory, { recursive: true });
+    // Whoever the sandbox's user is must get to the socket, and only to it.
+    chmodSync(directory, 0o755);
+    if (existsSync(this.#socketPath)) unlinkSync(this.#socketPath);
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(this.#socketPath, resolve);
+    });
+    chmodSync(this.#socketPath, 0o666);
+  }
+
+  async #close(): Promise<EndpointSummary> {
+    const stopped = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    await this.#runner.close(this.#context.closeGraceMs);
+    this.#server.closeAllConnections();
+    await Promise.all(this.#requests);
+    await stopped;
+    await this.#writer.close();
+    return this.summary;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = this.#localPath(request.url ?? '/');
+    if (request.method === 'HEAD') return void response.writeHead(200).end();
+
+    const counting = path === COUNT_TOKENS_PATH;
+    const dialect = path === null ? null : counting ? anthropicMessages : dialectForPath(path);
+    if (dialect && request.method === 'POST') {
+      if (!this.#authorised(request)) return this.#refuse(request, response, dialect);
+      if (counting) return this.#count(request, response, dialect);
+      return this.#runner.run(dialect, request, response);
+    }
+    request.resume();
+    if (
+      request.method === 'GET' &&
+      path !== null &&
+      (path === MODELS_PATH || path.startsWith(`${MODELS_PATH}/`))
+    ) {
+      if (!this.#authorised(request)) return this.#refuse(request, response, anthropicMessages);
+      const id = path.slice(MODELS_PATH.length + 1);
+      return sendJson(response, 200, modelsBody(id === '' ? undefined : decodeURIComponent(id)));
+    }
+    const message = `nothing is served at ${request.method} ${request.url}`;
+    return sendJson(response, 404, anthropicMessages.error(404, message));
+  }
+
+  /** Path without query, trailing slash and this rollout's prefix; null below another rollout's prefix. */
+  #localPath(url: string): string | null {
+    const path = url.split('?')[0]!.replace(/\/+$/, '');
+    const prefixed = /^\/r\/([^/]+)(\/.*)?$/.exec(path);
+    if (!prefixed) return path;
+    return decodeURIComponent(prefixed[1]!) === this.#options.rolloutId ? (prefixed[2] ?? '') : null;
+  }
+
+  #authorised({ headers }: IncomingMessage): boolean {
+    const bearer = /^Bearer\s+(.+)$/i.exec(headers.authorization ?? '')?.[1]?.trim();
+    return [bearer, headers['x-api-key']].some(
+      (given) =>
+        typeof given === 'string' &&
+        given.length === this.#key.length &&
+        timingSafeEqual(Buffer.from(given.padEnd(64)), Buffer.from(this.#key.padEnd(64))),
+    );
+  }
+
+  #refuse(request: IncomingMessage, response: ServerResponse, dialect: Dialect): void {
+    request.resume();
+    sendJson(response, 401, dialect.error(401, 'this key was not issued for this rollout'));
+  }
+
+  async #count(request: IncomingMessage, response: ServerResponse, dialect: Dialect): Promise<void> {
+    const exchange = new Exchange(response, dialect);
+    const parsed = await this.#runner.parse(dialect, request, exchange);
+    if (parsed) sendJson(response, 200, countTokensBody(this.#runner.promptLength(parsed.request)));
+  }
+}
+
+function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}

@@ -1,0 +1,30 @@
+import { rpcClient, serveRpc, type CallOptions, type RpcServer } from '@treeward/base';
+import type { EndpointInfo, EndpointSummary, GatewayControl, OpenEndpoint } from './types.js';
+
+/** Offers a gateway to other processes on `socketPath`. Closing the server leaves the gateway as it is. */
+export function serveGateway(socketPath: string, gateway: GatewayControl): Promise<RpcServer> {
+  return serveRpc(socketPath, {
+    open: (options: OpenEndpoint) => gateway.open(options),
+    status: (rolloutId: string) => gateway.status(rolloutId),
+    close: (rolloutId: string) => gateway.close(rolloutId),
+  });
+}
+
+export interface RemoteGateway extends GatewayControl {
+  /** Drops the connections; open endpoints stay open. */
+  disconnect(): void;
+}
+
+/**
+ * A gateway in another process. `options.retryFor` bridges its restart; an `open` whose answer was lost may then fail
+ * with GATEWAY_E_OPEN, and a restarted gateway knows no earlier rollout (GATEWAY_E_UNKNOWN).
+ */
+export function remoteGateway(socketPath: string, options: CallOptions = {}): RemoteGateway {
+  const client = rpcClient(socketPath);
+  return {
+    open: (endpoint) => client.call<EndpointInfo>('open', endpoint, options),
+    status: (rolloutId) => client.call<EndpointSummary>('status', rolloutId, options),
+    close: (rolloutId) => client.call<EndpointSummary>('close', rolloutId, options),
+    disconnect: () => client.close(),
+  };
+}
