@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BootError } from './lib/errors.mjs';
+import { checkNode } from './lib/node-version.mjs';
+import { cacheRoot, root, writableFolder } from './lib/paths.mjs';
+import { progressPrinter, setupReport } from './lib/report.mjs';
+import { schedule } from './lib/schedule.mjs';
+import { readStamp, writeStamp } from './lib/stamp.mjs';
+import { nativeBuild, typescriptBuild } from './steps/build.mjs';
+import { harness } from './steps/harnesses.mjs';
+import { libtensorflow } from './steps/libtensorflow.mjs';
+import { npmPackages } from './steps/npm-packages.mjs';
+import { systemPackages } from './steps/system-packages.mjs';
+import { tfjsBinding } from './steps/tfjs-binding.mjs';
+
+/** All pins of things fetched outside package-lock.json. */
+export const pins = JSON.parse(readFileSync(join(root, 'tools/pins.json'), 'utf8'));
+
+/** Written after every setup that did something; the run summary takes the install time from it. */
+export const reportFile = join(root, '.treeward-setup.json');
+
+/** The names of steps, in the order they are shown. `--only` takes these. */
+export const STEP_IDS = [
+  'npm-packages',
+  'system-packages',
+  'libtensorflow',
+  'tfjs-binding',
+  'native',
+  'typescript',
+];
+
+function makeSteps(printer, only) {
+  const context = (id, title) => ({
+    root,
+    cache: cacheRoot(),
+    env: process.env,
+    pins,
+    log: join(root, `.treeward-setup/${id}.log`),
+    say: (text) => printer.say(title, text),
+  });
+  const makers = [
+    ['npm-packages', 'npm packages', npmPackages],
+    ['system-packages', 'system packages', systemPackages],
+    ['libtensorflow', 'libtensorflow', libtensorflow],
+    ['tfjs-binding', 'tfjs-node binding', tfjsBinding],
+    ['native', 'native', nativeBuild],
+    ['typescript', 'TypeScript build', typescriptBuild],
+    ...Object.keys(pins.harnesses).map((name) => [
+      `harness-${name}`,
+      `harness ${name}`,
+      (given) => harness(given, name),
+    ]),
+  ];
+  return makers
+    .filter(([id]) => only === undefined || only.includes(id))
+    .map(([id, title, make]) => make(context(id, title)));
+}
+
+/**
+ * Brings this checkout to where Treeward runs: npm packages, system packages, libtensorflow, builds, harnesses.
+ * What is already there is left alone. `optional` names steps whose failure is reported but does not stop.
+ *
+ * @returns the report that is also written to `.treeward-setup.json`
+ * @throws BootError of the first failed step, `BOOT_E_NODE_VERSION`, `BOOT_E_NOT_WRITABLE`
+ */
+export async function setup({ only, optional = [] } = {}) {
+  checkNode(pins.node.ranges);
+  writableFolder(cacheRoot());
+  writableFolder(root);
+  const began = performance.now();
+  const startedAt = new Date().toISOString();
+  const printer = progressPrinter();
+  const steps = makeSteps(printer, only);
+  const records = await schedule(steps, {
+    onEnd: (_, record) => printer.end(record),
+  });
+  const seconds = Math.round((performance.now() - began) / 100) / 10;
+  const report = setupReport(records, { pins, seconds, startedAt, cache: cacheRoot() });
+  const last = readStamp(reportFile);
+  // A run that found everything in place keeps the figures of the one that installed it.
+  writeStamp(
+    reportFile,
+    report.changed || last === undefined ? report : { ...last, again: { startedAt, seconds } },
+  );
+  const fatal = records.filter((record) => !optional.includes(record.id) && record.error !== undefined);
+  if (fatal.length > 0) {
+    const [first] = fatal;
+    if (first.error instanceof BootError) throw new SetupFailed(fatal, first.error.code);
+    throw first.error;
+  }
+  return report;
+}
+
+/** Each failed step has already been printed when it failed; this says which ones and what to do. */
+class SetupFailed extends BootError {
+  constructor(failed, code) {
+    super(code, `not set up: ${failed.map((record) => record.title).join(', ')} (reasons above)`, {
+      hints: ['what did succeed is kept: the same command goes on from here'],
+    });
+    this.name = 'SetupFailed';
+  }
+}
