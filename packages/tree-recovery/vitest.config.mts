@@ -11,6 +11,8 @@ export default defineConfig({
     exclude: ['src/**/*.integration.test.ts'],
     pool: 'forks',
     maxWorkers: 1,
+    // Property tests on a loaded two-core machine.
+    testTimeout: 60_000,
     reporters: ['default', ['json', { outputFile: '../../test-results/tree-recovery.json' }]],
   },
 });

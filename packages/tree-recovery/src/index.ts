@@ -8,3 +8,9 @@ export type {
   TreeIssue,
   TreeNodes,
 } from './types.js';
+export { recoverTree, type RecordInput } from './recover.js';
+export { recoverDirectory } from './recover-directory.js';
+export { readTree, writeTree } from './tree-file.js';
+export { summarise, type TreeSummary } from './summary.js';
+export { describeTree, treeToJson } from './describe.js';
+export type { RecoverOutcome, RecoverTask } from './recover-worker.js';

@@ -1,0 +1,250 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RecordEvent } from '@treeward/telemetry';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { recoverTree } from './recover.js';
+import { randomRecord, storedTwice, type RandomRecord } from './testing/random-record.js';
+import { RecordBuilder, type BuiltCall } from './testing/record-builder.js';
+import { readTree, writeTree } from './tree-file.js';
+import type { RolloutTree } from './types.js';
+
+// The invariants of recovery.md §6 that hold for what is recovered now, by their numbers there.
+const runs = { numRuns: 150 };
+const directory = mkdtempSync(join(tmpdir(), 'treeward-invariants-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const recover = ({ builder }: RandomRecord): RolloutTree => recoverTree(builder.record());
+const spanOf = ({ nodes, tokens_T }: RolloutTree, n: number): number[] => [
+  ...tokens_T.subarray(nodes.start_N[n], nodes.end_N[n]),
+];
+function pathOf(tree: RolloutTree, node: number): number[] {
+  const path: number[] = [];
+  for (let n = node; n !== -1; n = tree.nodes.parent_N[n]!) path.unshift(...spanOf(tree, n));
+  return path;
+}
+const sampledIn = (call: BuiltCall): boolean => call.reply !== null && call.reply.length > 0;
+
+describe('recoverTree', () => {
+  it('1: keeps every call faithful: its path is its prompt, its action its reply', () => {
+    fc.assert(
+      fc.property(randomRecord(), (random) => {
+        const tree = recover(random);
+        expect(tree.calls).toHaveLength(random.calls.length);
+        for (const call of tree.calls) {
+          const truth = random.calls[call.call]!;
+          expect(pathOf(tree, call.promptNode)).toEqual(truth.prompt);
+          expect(call.actionNode !== -1).toBe(sampledIn(truth));
+          if (call.actionNode === -1) continue;
+          expect(spanOf(tree, call.actionNode)).toEqual(truth.reply);
+          expect(tree.nodes.parent_N[call.actionNode]).toBe(call.promptNode);
+        }
+        expect(tree.issues.filter(({ severity }) => severity === 'fatal')).toEqual([]);
+      }),
+      runs,
+    );
+  });
+
+  it('2, 11: stores every sampled token once, owned by one action node; equal draws stay two', () => {
+    fc.assert(
+      fc.property(randomRecord(), (random) => {
+        const tree = recover(random);
+        const { kind_N, parent_N, start_N, end_N, depth_N } = tree.nodes;
+        const owners = tree.calls.filter((call) => call.actionNode !== -1).map((call) => call.actionNode);
+        expect(new Set(owners).size).toBe(owners.length);
+        expect([...kind_N].flatMap((kind, n) => (kind === 1 ? [n] : [])).sort()).toEqual([...owners].sort());
+        expect(owners).toHaveLength(random.calls.filter(sampledIn).length);
+        // The spans of the nodes are the tokens, one after the other.
+        expect([...start_N]).toEqual([0, ...end_N].slice(0, -1));
+        expect(end_N.at(-1) ?? 0).toBe(tree.tokens_T.length);
+        const firstTokens = new Set<string>();
+        for (let n = 0; n < kind_N.length; n++) {
+          const parent = parent_N[n]!;
+          expect(parent).toBeLessThan(n);
+          expect(end_N[n]!).toBeGreaterThan(start_N[n]!);
+          const above = parent === -1 ? 0 : depth_N[parent]! + end_N[parent]! - start_N[parent]!;
+          expect(depth_N[n]).toBe(above);
+          if (kind_N[n] === 1) continue;
+          // Observations are shared as far as they agree.
+          const edge = `${parent}:${tree.tokens_T[start_N[n]!]}`;
+          expect(firstTokens.has(edge)).toBe(false);
+          firstTokens.add(edge);
+          expect(tree.logprobs_T.subarray(start_N[n], end_N[n]).every(Number.isNaN)).toBe(true);
+        }
+      }),
+      runs,
+    );
+  });
+
+  it('3: does not depend on the order of events, nor on how calls are numbered', () => {
+    fc.assert(
+      fc.property(randomRecord(), fc.infiniteStream(fc.nat()), (random, stream) => {
+        const draw = (n: number): number => Number(stream.next().value) % n;
+        const shuffled = <T>(items: readonly T[]): T[] => {
+          const out = [...items];
+          for (let i = out.length - 1; i > 0; i--) {
+            const j = draw(i + 1);
+            [out[i], out[j]] = [out[j]!, out[i]!];
+          }
+          return out;
+        };
+        const names = shuffled(random.calls.map(({ call }) => call + 100));
+        const rename = (call: number | null): number | null => (call === null ? null : names[call]!);
+        const renamed = random.builder.events.map((event): RecordEvent => {
+          if (!('call' in event)) return event;
+          const named = { ...event, call: names[event.call]! };
+          if (named.type === 'call.start') {
+            named.messages = { ...named.messages, parent: rename(named.messages.parent) };
+          }
+          if (named.type === 'call.prompt') {
+            named.prompt = { ...named.prompt, parent: rename(named.prompt.parent) };
+          }
+          return named;
+        });
+        const tree = recover(random);
+        const other = recoverTree(random.builder.record(shuffled(renamed)));
+        const back = (call: number): number => names.indexOf(call);
+        expect({ ...other, calls: [], edges: [], issues: [] }).toEqual({
+          ...tree,
+          calls: [],
+          edges: [],
+          issues: [],
+        });
+        expect(other.calls.map((call) => ({ ...call, call: back(call.call) }))).toEqual(tree.calls);
+        const bare = ({ from, to, type, confidence }: RolloutTree['edges'][number]) => [
+          from,
+          to,
+          type,
+          confidence,
+        ];
+        expect(
+          other.edges.map((edge) => bare({ ...edge, from: back(edge.from), to: back(edge.to) })),
+        ).toEqual(tree.edges.map(bare));
+      }),
+      runs,
+    );
+  });
+
+  it('4: is not changed by a record that was written twice', () => {
+    fc.assert(
+      fc.property(randomRecord(), fc.array(fc.nat(), { maxLength: 20 }), (random, picks) => {
+        const events = [...random.builder.events, ...random.builder.events];
+        for (const pick of picks) events.splice(pick % events.length, 0, events[(pick * 7) % events.length]!);
+        expect(recoverTree(random.builder.record(events))).toEqual(recover(random));
+      }),
+      runs,
+    );
+  });
+
+  it('4: is not changed for the others by one more call outside the work', () => {
+    fc.assert(
+      fc.property(randomRecord(), fc.nat(), (random, when) => {
+        const before = recover(random);
+        const call = random.calls.length;
+        random.builder.call({
+          call,
+          start: (when % (4 * call)) + 0.123,
+          finish: (when % (4 * call)) + 0.456,
+          prompt: [77, 78],
+          reply: [79],
+        });
+        const after = recover(random);
+        const tokensOf = (tree: RolloutTree) =>
+          tree.calls
+            .filter((known) => known.call !== call)
+            .map(({ call: number, untrained, promptNode, actionNode }) => [
+              number,
+              untrained,
+              pathOf(tree, promptNode),
+              actionNode === -1 ? [] : spanOf(tree, actionNode),
+            ]);
+        expect(tokensOf(after)).toEqual(tokensOf(before));
+        expect(after.edges).toEqual(before.edges);
+      }),
+      runs,
+    );
+  });
+
+  it('6, 7: leaves a token out for what is known about its own call alone, never for an edge', () => {
+    fc.assert(
+      fc.property(randomRecord(), (random) => {
+        const tree = recover(random);
+        for (const call of tree.calls) {
+          const truth = random.calls[call.call]!;
+          const lost = truth.delivery !== 'complete' && ['gateway', 'engine'].includes(truth.cause!);
+          const trains = sampledIn(truth) && truth.logprobs === 'fine' && truth.version! >= 0 && !lost;
+          expect([call.call, call.untrained === null]).toEqual([call.call, trains]);
+          if (!trains) continue;
+          const { start_N, end_N } = tree.nodes;
+          const logprobs = tree.logprobs_T.subarray(start_N[call.actionNode], end_N[call.actionNode]);
+          expect([...logprobs]).toEqual(truth.reply!.map((_, i) => -0.5 - i));
+        }
+        for (const { confidence } of tree.edges) {
+          expect(confidence).toBeGreaterThan(0);
+          expect(confidence).toBeLessThanOrEqual(1);
+        }
+      }),
+      runs,
+    );
+  });
+
+  it('8: comes back from its file as it was', () => {
+    const path = join(directory, 'tree.bin');
+    fc.assert(
+      fc.property(randomRecord(), fc.boolean(), (random, unknown) => {
+        if (unknown) {
+          random.builder.call({
+            call: 500,
+            start: 900,
+            finish: 901,
+            prompt: [],
+            reply: [1],
+            temperature: null,
+          });
+        }
+        const tree = recover(random);
+        writeTree(path, tree);
+        const again = readTree(path);
+        expect(again).toEqual(tree);
+        writeTree(path, again);
+        expect(readTree(path)).toEqual(tree);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('finds the same tree whether prompts are stored as deltas or in full', () => {
+    fc.assert(
+      fc.property(storedTwice({ distinctReplies: true }), ([delta, full]) => {
+        const a = recover(delta);
+        const b = recover(full);
+        expect(b.nodes).toEqual(a.nodes);
+        expect(b.tokens_T).toEqual(a.tokens_T);
+        expect(b.calls).toEqual(a.calls);
+      }),
+      runs,
+    );
+  });
+
+  it('gives edges that point from an earlier call to a later one, at most one into each', () => {
+    fc.assert(
+      fc.property(randomRecord(), (random) => {
+        const tree = recover(random);
+        const start = new Map(tree.calls.map((call) => [call.call, call.startTime]));
+        expect(new Set(tree.edges.map(({ to }) => to)).size).toBe(tree.edges.length);
+        for (const { from, to } of tree.edges) expect(start.get(from)!).toBeLessThan(start.get(to)!);
+      }),
+      runs,
+    );
+  });
+
+  it('needs no more than the start of a record', () => {
+    const tree = recoverTree(new RecordBuilder().record());
+    expect(tree.verdict).toEqual({ kind: 'rejected', reason: 'no reward' });
+    expect(tree.status).toBe('open');
+    expect(recoverTree(new RecordBuilder().record([])).verdict.reason).toBe(
+      'the record has no rollout.start',
+    );
+  });
+});
