@@ -1,0 +1,2 @@
+def slides(b, c):
+  return b * c

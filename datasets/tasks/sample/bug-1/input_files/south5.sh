@@ -1,0 +1,2 @@
+cp bridge4.py .seen
+echo tests done

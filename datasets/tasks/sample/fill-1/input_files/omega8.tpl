@@ -1,0 +1,1 @@
+Dear NAME, your ITEM is ready on DAY.

@@ -1,0 +1,3 @@
+echo speed 383
+echo camera blue
+touch .ran
