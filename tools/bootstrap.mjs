@@ -7,7 +7,7 @@ import { targetCommand } from './lib/nx.mjs';
 import { root } from './lib/paths.mjs';
 import { forwardSignals, runInteractive } from './lib/run.mjs';
 import { splitCommand } from './lib/split-command.mjs';
-import { pins, setup } from './setup.mjs';
+import { CORE_STEPS, HARNESS_STEPS, setup } from './setup.mjs';
 
 const HELP = `node tools/bootstrap.mjs <command> [arguments]
 
@@ -26,8 +26,7 @@ Examples:
   npm run treeward -- doctor --json
 `;
 
-const harnessSteps = Object.keys(pins.harnesses).map((name) => `harness-${name}`);
-const core = ['npm-packages', 'system-packages', 'libtensorflow', 'tfjs-binding', 'native', 'typescript'];
+const allSteps = [...CORE_STEPS, ...HARNESS_STEPS];
 
 /** A node program of this checkout, with our terminal and our signals. */
 const node = (args) => runInteractive(process.execPath, args, { cwd: root });
@@ -35,9 +34,8 @@ const node = (args) => runInteractive(process.execPath, args, { cwd: root });
 const commands = {
   async setup(args) {
     const only = args[0] === '--only' ? (args[1] ?? '').split(',') : undefined;
-    const unknown = (only ?? args).filter((name) => ![...core, ...harnessSteps].includes(name));
-    if (unknown.length > 0)
-      throw usage(`unknown: ${unknown.join(', ')}; steps are ${[...core, ...harnessSteps].join(', ')}`);
+    const unknown = (only ?? args).filter((name) => !allSteps.includes(name));
+    if (unknown.length > 0) throw usage(`unknown: ${unknown.join(', ')}; steps are ${allSteps.join(', ')}`);
     const report = await setup({ only });
     process.stderr.write(`[setup] ready after ${report.again?.seconds ?? report.seconds} s\n`);
     return 0;
@@ -52,7 +50,7 @@ const commands = {
     return node([...given, ...args]);
   },
   async treeward(args) {
-    await setup({ only: core });
+    await setup({ only: CORE_STEPS });
     return node([join(root, 'packages/train/dist/cli.js'), ...args]);
   },
   async test(args) {

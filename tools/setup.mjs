@@ -19,8 +19,8 @@ export const pins = JSON.parse(readFileSync(join(root, 'tools/pins.json'), 'utf8
 /** Written after every setup that did something; the run summary takes the install time from it. */
 export const reportFile = join(root, '.treeward-setup.json');
 
-/** The names of steps, in the order they are shown. `--only` takes these. */
-export const STEP_IDS = [
+/** What every command but the main job needs: all steps save the harnesses, in the order they are shown. */
+export const CORE_STEPS = [
   'npm-packages',
   'system-packages',
   'libtensorflow',
@@ -28,6 +28,9 @@ export const STEP_IDS = [
   'native',
   'typescript',
 ];
+
+/** The harness CLIs and the node that OpenClaw runs on. */
+export const HARNESS_STEPS = Object.keys(pins.harnesses).map((name) => `harness-${name}`);
 
 function makeSteps(printer, only) {
   const context = (id, title) => ({

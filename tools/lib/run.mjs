@@ -101,17 +101,28 @@ export function run(command, args, options) {
 
 /**
  * Hands the terminal to a command and resolves with its exit code. The child shares our standard streams;
- * signals are passed on (see `forwardSignals`).
+ * signals are passed on (see `forwardSignals`). After `timeoutMs` it gets SIGTERM, 15 s later SIGKILL.
  */
-export function runInteractive(command, args, { cwd, env = process.env, stdio = 'inherit' } = {}) {
+export function runInteractive(command, args, { cwd, env = process.env, stdio = 'inherit', timeoutMs } = {}) {
   return new Promise((fulfil, reject) => {
     const child = spawn(command, args, { cwd, env, stdio });
     children.add(child);
+    const timers = [];
+    if (timeoutMs !== undefined) {
+      const stop = (signal) => {
+        process.stderr.write(
+          `[timeout] ${signal} to ${args[0] ?? command} after ${timeoutMs / 60_000} minutes\n`,
+        );
+        child.kill(signal);
+      };
+      timers.push(setTimeout(stop, timeoutMs, 'SIGTERM'), setTimeout(stop, timeoutMs + 15_000, 'SIGKILL'));
+    }
     child.on('error', (error) => {
       children.delete(child);
       reject(error);
     });
     child.on('exit', (code, signal) => {
+      for (const timer of timers) clearTimeout(timer);
       children.delete(child);
       fulfil(exitCodeOf(code, signal));
     });
