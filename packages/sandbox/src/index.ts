@@ -10,3 +10,7 @@ export type {
   SandboxSession,
   SandboxTier,
 } from './types.js';
+export { BubblewrapProvider, type BubblewrapOptions } from './bubblewrap.js';
+export type { SandboxCounters } from './counters.js';
+export { DEFAULT_LIMITS } from './limits.js';
+export { nodeMount } from './node-mount.js';

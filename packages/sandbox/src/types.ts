@@ -59,7 +59,10 @@ export interface FileChange {
   kind: 'create' | 'modify' | 'delete' | 'opaque' | 'symlink' | 'dir' | 'other';
   mode: number;
   size: number;
+  /** Of regular files up to 64 MiB. */
   sha256?: string;
+  /** Where a symlink leads. */
+  target?: string;
 }
 
 /** A narrowed handle for graders and tools: no limits, network or destroy. */

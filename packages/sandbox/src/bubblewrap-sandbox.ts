@@ -1,0 +1,154 @@
+import { closeSync, constants, mkdirSync, openSync, readdirSync } from 'node:fs';
+import { posix } from 'node:path';
+import { TreewardError } from '@treeward/base';
+import { BASE_ENV, WORKSPACE } from './bwrap-arguments.js';
+import { overlayChanges } from './changes.js';
+import type { CounterSet } from './counters.js';
+import { modelUrl, type Launched } from './launch.js';
+import type { Lower } from './lower-cache.js';
+import { HOME } from './owner.js';
+import { copyTree } from './tree.js';
+import type { FileChange, RunOptions, RunResult, Sandbox, SandboxSession, SandboxTier } from './types.js';
+
+const MAX_READ = 64 * 1024 * 1024;
+
+export interface BubblewrapSandboxParts {
+  id: string;
+  tier: SandboxTier;
+  launched: Launched;
+  lower: Lower;
+  /** Bytes its disk may hold. */
+  disk: number;
+  counters: CounterSet;
+  oomKills: () => Promise<number>;
+  onDestroyed: () => void;
+}
+
+export class BubblewrapSandbox implements Sandbox {
+  readonly id: string;
+  readonly tier: SandboxTier;
+  readonly workspace = WORKSPACE;
+  readonly home = HOME;
+  readonly modelUrl: string | null;
+  readonly #parts: BubblewrapSandboxParts;
+  #destroyed: Promise<void> | null = null;
+  #outOfMemory = false;
+  /** changes() and exports in flight: the directories stay open until they are done. */
+  readonly #readers = new Set<Promise<unknown>>();
+
+  constructor(parts: BubblewrapSandboxParts) {
+    this.#parts = parts;
+    this.id = parts.id;
+    this.tier = parts.tier;
+    this.modelUrl = modelUrl(parts.launched.modelPort);
+  }
+
+  session(): SandboxSession {
+    return {
+      id: this.id,
+      workspace: this.workspace,
+      home: this.home,
+      write: (path, data, options) => this.write(path, data, options),
+      read: (path) => this.read(path),
+      run: (argv, options) => this.run(argv, options),
+    };
+  }
+
+  async write(path: string, data: string | Uint8Array, options: { mode?: number } = {}): Promise<void> {
+    this.#assertOpen();
+    const bytes = typeof data === 'string' ? Buffer.from(data) : data;
+    await this.#parts.launched.client.write(insidePath(path), bytes, options.mode ?? 0o644);
+  }
+
+  async read(path: string): Promise<Uint8Array> {
+    this.#assertOpen();
+    return this.#parts.launched.client.read(insidePath(path), MAX_READ);
+  }
+
+  async run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+    this.#assertOpen();
+    const { counters, launched } = this.#parts;
+    const started = performance.now();
+    const env = { ...BASE_ENV, ...options.env };
+    const result = await launched.client.exec(argv, env, insidePath(options.cwd ?? WORKSPACE), options);
+    counters.time('exec', performance.now() - started);
+    if (result.timedOut) counters.add('timeout');
+    return result;
+  }
+
+  changes(): Promise<FileChange[]> {
+    this.#assertOpen();
+    const { launched, lower } = this.#parts;
+    return this.#reading(
+      overlayChanges({ upper: launched.upper, merged: launched.merged, lower: lower.path }),
+    );
+  }
+
+  exportWorkspace(directory: string): Promise<void> {
+    this.#assertOpen();
+    return this.#reading(this.#export(directory));
+  }
+
+  async #export(directory: string): Promise<void> {
+    mkdirSync(directory, { recursive: true });
+    if (readdirSync(directory).length) {
+      throw new TreewardError('SANDBOX_E_EXPORT', `export directory ${directory} is not empty`, {
+        data: { file: directory },
+      });
+    }
+    const { launched, lower, disk } = this.#parts;
+    // The target by descriptor too: its own path may run through links, and may be relative.
+    const target = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      await copyTree(launched.merged, `/proc/self/fd/${target}`, {
+        maxBytes: lower.bytes + disk,
+        special: 'skip',
+      });
+    } finally {
+      closeSync(target);
+    }
+  }
+
+  async outOfMemory(): Promise<boolean> {
+    if (!this.#destroyed) this.#outOfMemory ||= (await this.#parts.oomKills()) > 0;
+    return this.#outOfMemory;
+  }
+
+  destroy(): Promise<void> {
+    this.#destroyed ??= this.#destroy();
+    return this.#destroyed;
+  }
+
+  async #destroy(): Promise<void> {
+    const { counters, launched, lower, onDestroyed, oomKills } = this.#parts;
+    const started = performance.now();
+    this.#outOfMemory ||= (await oomKills()) > 0;
+    if (this.#outOfMemory) counters.add('oom');
+    await Promise.allSettled(this.#readers);
+    const clean = await launched.tearDown();
+    lower.release();
+    counters.add('destroyed');
+    if (!clean) counters.add('leaked');
+    counters.time('destroy', performance.now() - started);
+    onDestroyed();
+  }
+
+  #reading<T>(work: Promise<T>): Promise<T> {
+    this.#readers.add(work);
+    const done = (): void => void this.#readers.delete(work);
+    work.then(done, done);
+    return work;
+  }
+
+  #assertOpen(): void {
+    if (this.#destroyed) throw new TreewardError('SANDBOX_E_CLOSED', `sandbox ${this.id} is destroyed`);
+  }
+}
+
+/** Relative paths start at the workspace. What they lead to is decided inside, where there is nothing to reach. */
+function insidePath(path: string): string {
+  if (path === '' || path.includes('\0')) {
+    throw new TreewardError('SANDBOX_E_OPTIONS', `${JSON.stringify(path)} is not a path`);
+  }
+  return posix.isAbsolute(path) ? path : `${WORKSPACE}/${path}`;
+}

@@ -1,0 +1,188 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AgentClient } from './agent-client.js';
+import { bwrapCommand, MODEL_PORT } from './bwrap-arguments.js';
+import { createCgroup, killCgroup, removeCgroup } from './cgroups.js';
+import type { Lower } from './lower-cache.js';
+import type { Machine } from './machine.js';
+import { removeLease, SANDBOX_UID, sandboxDirectory, writeLease, type OwnerFolder } from './owner.js';
+import { processStart } from './processes.js';
+import { openDirectory } from './tree.js';
+import type { Mount, SandboxLimits } from './types.js';
+
+const MAX_STDERR = 64 * 1024;
+/** After closing the agent's input; a starved machine may need it, an idle one takes 5 ms. */
+const CLOSE_PATIENCE_MS = 500;
+const KILL_PATIENCE_MS = 10_000;
+
+export interface LaunchRequest {
+  id: string;
+  machine: Machine;
+  folder: OwnerFolder;
+  limits: SandboxLimits;
+  lower: Lower;
+  mounts: readonly Mount[];
+  modelDirectory: string | null;
+  ttl: number;
+  signal: AbortSignal;
+}
+
+/** What runs: the bwrap process, its agent, and open directories of its mounts. */
+export interface Launched {
+  client: AgentClient;
+  upper: number;
+  merged: number;
+  modelPort: number | null;
+  /** Ends everything inside and removes every trace. False when something stayed for the sweeper. */
+  tearDown(): Promise<boolean>;
+}
+
+/**
+ * Starts one sandbox; on failure nothing of it is left. All mounts are made by treeward-init in a mount namespace of
+ * its own (init/launch.c), so the host's mount table never shows them and they end with the process. The supervisor
+ * keeps the upper and merged directories open, which works even after everything inside has died.
+ */
+export async function launch(request: LaunchRequest): Promise<Launched> {
+  const { id, folder, machine, signal } = request;
+  const directory = sandboxDirectory(folder, id);
+  const cgroup = machine.cgroups && { layout: machine.cgroups, name: `${folder.name}.${id}` };
+  const open: number[] = [];
+  let child: ChildProcess | null = null;
+  let exited: Promise<void> = Promise.resolve();
+  let client: AgentClient | null = null;
+
+  const tearDown = async (): Promise<boolean> => {
+    const running = child;
+    if (running?.pid !== undefined) {
+      client?.close();
+      if (!(await settlesWithin(exited, CLOSE_PATIENCE_MS))) {
+        if (cgroup) await killCgroup(cgroup.layout, cgroup.name);
+        running.kill('SIGKILL');
+        if (!(await settlesWithin(exited, KILL_PATIENCE_MS))) return false;
+      }
+    }
+    for (const fd of open.splice(0)) closeSync(fd);
+    if (cgroup && !(await removeCgroup(cgroup.layout, cgroup.name))) return false;
+    try {
+      await rmdir(directory);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return false;
+    }
+    removeLease(folder, id);
+    return true;
+  };
+
+  try {
+    const lease = { id, created: new Date().toISOString(), expires: Date.now() + request.ttl };
+    writeLease(folder, { ...lease, pid: null, start: null });
+    mkdirSync(directory, { mode: 0o711 });
+    const procs = cgroup ? await createCgroup(cgroup.layout, cgroup.name, request.limits) : [];
+    signal.throwIfAborted();
+    const started = start(request, directory, procs);
+    child = started.child;
+    exited = started.exited;
+    client = new AgentClient(started.child.stdin!, started.child.stdout!);
+    const { pid } = started.child;
+    if (pid !== undefined) writeLease(folder, { ...lease, pid, start: processStart(pid) });
+    const { port } = await orFailure(client.ready, started.failure, signal);
+    for (const name of ['u', 'm']) open.push(openDirectory(join(`/proc/${pid}/root`, directory, name)));
+    const [upper, merged] = open as [number, number];
+    return { client, upper, merged, modelPort: port || null, tearDown };
+  } catch (error) {
+    await tearDown();
+    throw error;
+  }
+}
+
+function start(request: LaunchRequest, directory: string, procs: readonly string[]) {
+  const { machine, folder } = request;
+  const asRoot = machine.mechanism === 'root';
+  // As root the sources are bound below the sandbox's own directory first: bwrap runs as the sandbox uid and could
+  // not walk to, say, /root/.cache.
+  const sources = [
+    ...request.mounts.map(({ host }) => host),
+    ...(request.modelDirectory ? [request.modelDirectory] : []),
+  ];
+  const reachable = (host: string): string =>
+    asRoot ? join(directory, 'b', String(sources.indexOf(host))) : host;
+  const command = bwrapCommand({
+    bwrap: machine.bwrap,
+    folder,
+    directory,
+    limits: request.limits,
+    mounts: request.mounts.map(({ host, inside }) => ({ host: reachable(host), inside })),
+    modelDirectory: request.modelDirectory && reachable(request.modelDirectory),
+    rlimits: machine.cgroups === null,
+  });
+  const binds = asRoot
+    ? [...new Set(sources)].flatMap((host) => ['--bind', host, String(sources.indexOf(host))])
+    : [];
+  const seccomp = openSync(folder.seccomp, 'r');
+  let child: ChildProcess;
+  try {
+    child = spawn(
+      folder.agent,
+      [
+        ...['launch', '--dir', directory, '--lower', request.lower.path],
+        ...['--disk', String(request.limits.disk), '--inodes', '200k'],
+        ...(asRoot ? ['--uid', String(SANDBOX_UID), '--gid', String(SANDBOX_UID)] : ['--userns']),
+        ...procs.flatMap((file) => ['--cgroup', file]),
+        ...binds,
+        ...['--', ...command],
+      ],
+      // Detached: Ctrl-C at the terminal asks us to finish, it must not hit the sandboxes.
+      { cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'pipe', seccomp] },
+    );
+  } finally {
+    closeSync(seccomp);
+  }
+  let stderr = '';
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    if (stderr.length < MAX_STDERR) stderr += text;
+  });
+  const exited = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+    child.once('error', () => resolve());
+  });
+  const failure = new Promise<never>((_, reject) => {
+    child.once('error', reject);
+    // 'close', not 'exit': by then its last words have been read.
+    child.once('close', (code, killed) =>
+      reject(new Error(`${stderr.trim() || 'no message'} (${killed ?? `exit ${code}`})`)),
+    );
+  });
+  failure.catch(() => undefined);
+  return { child, exited, failure };
+}
+
+async function orFailure<T>(work: Promise<T>, failure: Promise<never>, signal: AbortSignal): Promise<T> {
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort);
+  });
+  // The agent's end shows first as a closed pipe; bwrap's own words follow and say more.
+  const said = work.catch((error: unknown) =>
+    Promise.race([failure, delay(1000).then(() => Promise.reject(error))]),
+  );
+  try {
+    return await Promise.race([said, failure, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+async function settlesWithin(work: Promise<void>, ms: number): Promise<boolean> {
+  const stop = new AbortController();
+  const timer = delay(ms, false, { signal: stop.signal }).catch(() => false);
+  const settled = await Promise.race([work.then(() => true), timer]);
+  stop.abort();
+  return settled;
+}
+
+export const modelUrl = (port: number | null): string | null =>
+  port === null ? null : `http://127.0.0.1:${port || MODEL_PORT}`;
