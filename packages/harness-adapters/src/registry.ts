@@ -2,7 +2,7 @@ import { TreewardError } from '@treeward/base';
 import { agentLoop } from './agent-loop/adapter.js';
 import { harnessCache } from './cache.js';
 import { claudeCode } from './claude-code/adapter.js';
-import { openclaw } from './openclaw/adapter.js';
+import { NODE_PIN, openclaw } from './openclaw/adapter.js';
 import type { HarnessAdapter, Installed } from './types.js';
 
 /** Every harness that rollouts can run. A new one is one folder with an adapter, and one entry here. */
@@ -47,6 +47,6 @@ const INSTALLS: Readonly<Record<string, readonly { directory: string; spec: stri
   ],
   openclaw: [
     { directory: `openclaw@${openclaw.pin}`, spec: `openclaw@${openclaw.pin}` },
-    { directory: 'node@24.21.0', spec: `node-${process.platform}-${process.arch}@24.21.0` },
+    { directory: `node@${NODE_PIN}`, spec: `node-${process.platform}-${process.arch}@${NODE_PIN}` },
   ],
 };

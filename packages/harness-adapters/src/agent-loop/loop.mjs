@@ -75,6 +75,9 @@ function exec(command) {
     }, EXEC_MS);
     const finish = (code, signal) => {
       clearTimeout(timer);
+      // Pipes that a background process still holds would keep this process alive after its last turn.
+      child.stdout.destroy();
+      child.stderr.destroy();
       const text = output.trimEnd();
       const end = late
         ? `(killed after ${EXEC_MS / 1000} s)`
@@ -85,7 +88,7 @@ function exec(command) {
     };
     child.on('error', (error) => finish(error.code));
     child.on('close', finish);
-    // A background process may hold the pipes open: do not wait for it longer than a moment.
+    // 'close' waits for every holder of the pipes, background processes too: give those a moment, no more.
     child.on('exit', (code, signal) => setTimeout(() => finish(code, signal), 200).unref());
   });
 }

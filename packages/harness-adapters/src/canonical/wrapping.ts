@@ -26,7 +26,7 @@ export function unwrapReminders(text: string): string {
 /** Absolute paths below the workspace become relative ones; the workspace itself stays, it has no shorter name. */
 export function relativePaths(text: string, workspace = '/workspace'): string {
   const escaped = workspace.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  return text.replace(new RegExp(`(?<![\\w./~-])(?:${escaped}/+)+(?=[^\\s/])`, 'g'), '');
+  return text.replace(new RegExp(`(?<![\\w./~-])${escaped}/+(?=[^\\s/])`, 'g'), '');
 }
 
 /** Both, and no blank ends: a block that went leaves its line break behind. */

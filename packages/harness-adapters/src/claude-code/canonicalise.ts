@@ -13,7 +13,7 @@ function call(part: ToolCallPart): ToolCallPart {
   }
   if (part.name === 'Write') cutBlanks(args, 'content');
   if (part.name === 'Bash' && typeof args['command'] === 'string') {
-    args['command'] = args['command'].replace(/^(?:cd \/workspace && )+/, '').replaceAll('\\\\;', '\\;');
+    args['command'] = args['command'].replace(/^(?:cd \/workspace && )+/, '').replace(/\\{2,};/g, '\\;');
   }
   return { ...part, arguments: args };
 }

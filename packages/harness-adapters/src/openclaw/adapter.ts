@@ -9,7 +9,7 @@ import { openclawConfig } from './config.js';
 
 const PIN = '2026.5.28';
 /** It needs Node 22.19 or newer; this one comes with it, whatever the machine has. */
-const NODE_PIN = '24.21.0';
+export const NODE_PIN = '24.21.0';
 const INSIDE = '/opt/harness/openclaw';
 const NODE_INSIDE = '/opt/harness/node';
 

@@ -1,0 +1,98 @@
+import type { SandboxSession } from '@treeward/sandbox';
+import { describe, expect, it } from 'vitest';
+import { adapterByName, adapters } from './registry.js';
+import { sessionUuid } from './session-id.js';
+import { toolCall } from './tool-call.js';
+import type { Endpoint, HarnessTask, Installed } from './types.js';
+
+const endpoint: Endpoint = { baseUrl: 'http://127.0.0.1:8080', key: 'key-1', rolloutId: 'run/7' };
+const installed: Installed = { version: '1', mounts: [], entry: '/opt/entry' };
+const task: HarnessTask = { prompt: '--help "me"', maxTurns: 6 };
+
+/** Files in memory; `run` answers as `find -printf` would. */
+function fakeSession(files: Record<string, string> = {}): SandboxSession & { files: Record<string, string> } {
+  return {
+    id: 's',
+    workspace: '/workspace',
+    home: '/tmp/home',
+    files,
+    write: async (path, data) => {
+      files[path] = String(data);
+    },
+    read: async (path) => Buffer.from(files[path]!),
+    run: async (argv) => ({
+      code: 0,
+      signal: null,
+      stdout: Object.keys(files)
+        .filter((path) => path.startsWith(`${argv[1]}/`))
+        .map((path) => `${path.slice(argv[1]!.length + 1)}\0`)
+        .join(''),
+      stderr: '',
+      timedOut: false,
+      truncated: false,
+      cpuSeconds: 0,
+      wallMs: 0,
+    }),
+  };
+}
+
+describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))('%s', (_, adapter) => {
+  it('runs in the workspace, in its own HOME, with the key and address it was given', async () => {
+    const sandbox = fakeSession();
+    await adapter.prepare(sandbox, endpoint);
+    const { argv, run } = adapter.command(sandbox, installed, task, endpoint);
+    expect(argv).toContain('/opt/entry');
+    expect(run).toMatchObject({ cwd: '/workspace', env: { HOME: '/tmp/home' } });
+    const given = JSON.stringify([argv, run, sandbox.files]);
+    expect(given).toContain('http://127.0.0.1:8080');
+    expect(given).toContain('key-1');
+  });
+
+  it('never takes a prompt for an option', () => {
+    const { argv, run } = adapter.command(fakeSession(), installed, task, endpoint);
+    expect(argv).not.toContain(task.prompt);
+    expect([run.stdin, argv.at(-1)]).toContainEqual(expect.stringContaining(task.prompt));
+  });
+
+  it('gives the same command for the same rollout', () => {
+    const command = (): unknown => adapter.command(fakeSession(), installed, task, endpoint);
+    expect(command()).toEqual(command());
+  });
+});
+
+describe('readTranscript', () => {
+  it.each([
+    ['claude-code', '/tmp/home/.claude/projects', '-workspace/x.jsonl'],
+    ['openclaw', '/tmp/home/.openclaw/agents/main/sessions', 'x.jsonl'],
+    ['agent-loop', '/tmp/home/.agent-loop', 'transcript.jsonl'],
+  ])('of %s takes what lies below %s', async (name, directory, path) => {
+    const sandbox = fakeSession({ [`${directory}/${path}`]: '{}', '/tmp/home/other.jsonl': '' });
+    const files = await adapterByName(name).readTranscript(sandbox, task, endpoint);
+    expect([...files]).toEqual([[path, Buffer.from('{}')]]);
+  });
+});
+
+describe('toolCall', () => {
+  it('speaks each harness', () => {
+    expect(toolCall(adapterByName('claude-code').tools.edit, ['a', 'x', 'y'])).toEqual({
+      name: 'Edit',
+      arguments: { file_path: 'a', old_string: 'x', new_string: 'y' },
+    });
+    expect(toolCall(adapterByName('openclaw').tools.edit, ['a', 'x', 'y'])).toEqual({
+      name: 'edit',
+      arguments: { path: 'a', edits: [{ oldText: 'x', newText: 'y' }] },
+    });
+  });
+
+  it('refuses another number of values', () => {
+    expect(() => toolCall(adapterByName('openclaw').tools.read, [])).toThrow(
+      expect.objectContaining({ code: 'HARNESS_E_ARGUMENTS' }),
+    );
+  });
+});
+
+it('sessionUuid is a version 4 UUID of the rollout', () => {
+  expect(sessionUuid('a')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  expect(sessionUuid('a')).toBe(sessionUuid('a'));
+  expect(sessionUuid('a')).not.toBe(sessionUuid('b'));
+});

@@ -1,0 +1,98 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { modulesOf, packageVersion } from './cache.js';
+import { NODE_PIN } from './openclaw/adapter.js';
+import { adapterByName, adapters, requireInstalled } from './registry.js';
+
+let cache: string;
+beforeEach(() => {
+  cache = mkdtempSync(join(tmpdir(), 'harness-cache-'));
+  vi.stubEnv('TREEWARD_CACHE', cache);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(cache, { recursive: true });
+});
+
+const install = (directory: string, version: string, ...files: string[]): void => {
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, 'package.json'), JSON.stringify({ version }));
+  for (const file of files) {
+    mkdirSync(join(directory, file, '..'), { recursive: true });
+    writeFileSync(join(directory, file), '');
+  }
+};
+const platform = `${process.platform}-${process.arch}`;
+
+describe('registry', () => {
+  it('finds each adapter by its name', () => {
+    expect(adapters.map(({ name }) => name)).toEqual(['agent-loop', 'claude-code', 'openclaw']);
+    for (const adapter of adapters) expect(adapterByName(adapter.name)).toBe(adapter);
+  });
+
+  it('names the known ones when asked for another', () => {
+    expect(() => adapterByName('claude')).toThrow(
+      expect.objectContaining({
+        code: 'HARNESS_E_UNKNOWN',
+        message: 'there is no harness "claude"; known: agent-loop, claude-code, openclaw',
+      }),
+    );
+  });
+
+  it.each(['claude-code', 'openclaw'])('says how to install %s', async (name) => {
+    const adapter = adapterByName(name);
+    await expect(requireInstalled(adapter)).rejects.toMatchObject({
+      code: 'HARNESS_E_MISSING',
+      message: expect.stringContaining(`${name} ${adapter.pin}`),
+      hints: expect.arrayContaining([
+        expect.stringContaining('npm start'),
+        expect.stringMatching(
+          new RegExp(`cd ${cache}/harnesses/${name}@${adapter.pin} .*[ /]${name}@${adapter.pin}$`),
+        ),
+      ]),
+    });
+  });
+
+  it('always has the agent loop', async () => {
+    const installed = await requireInstalled(adapterByName('agent-loop'));
+    expect(installed.version).toBe('1.0.0');
+    expect(installed.mounts.map(({ inside }) => inside)).toContain(installed.entry);
+  });
+
+  it('reads the version that is there, not the pin', async () => {
+    const claudeCode = adapterByName('claude-code');
+    const host = join(modulesOf('claude-code', claudeCode.pin), `@anthropic-ai/claude-code-${platform}`);
+    install(host, '9.9.9');
+    expect(await claudeCode.detect()).toBeNull(); // a manifest without the binary: interrupted
+    install(host, '9.9.9', 'claude');
+    expect(await claudeCode.detect()).toMatchObject({ version: '9.9.9', mounts: [{ host }] });
+  });
+
+  it('counts OpenClaw as installed only with its Node', async () => {
+    const openclaw = adapterByName('openclaw');
+    install(join(modulesOf('openclaw', openclaw.pin), 'openclaw'), '2026.0.1');
+    expect(await openclaw.detect()).toBeNull();
+    install(join(modulesOf('node', '24.21.0'), `node-${platform}`), '24.21.0', 'bin/node');
+    expect(await openclaw.detect()).toMatchObject({ version: '2026.0.1' });
+  });
+
+  it('pins what the bootstrap installs', () => {
+    const file = new URL('../../../tools/pins.json', import.meta.url);
+    const { harnesses } = JSON.parse(readFileSync(file, 'utf8')) as {
+      harnesses: Record<string, { directory: string }>;
+    };
+    const { 'claude-code': claudeCode, openclaw, node } = harnesses;
+    expect([claudeCode, openclaw, node].map((pin) => pin?.directory)).toEqual([
+      `claude-code@${adapterByName('claude-code').pin}`,
+      `openclaw@${adapterByName('openclaw').pin}`,
+      `node@${NODE_PIN}`,
+    ]);
+  });
+
+  it('takes a manifest that was cut off for an absent one', () => {
+    writeFileSync(join(cache, 'package.json'), '{"version": "1.');
+    expect(packageVersion(cache)).toBeNull();
+  });
+});
