@@ -132,7 +132,7 @@ export class Endpoint {
     ) {
       if (!this.#authorised(request)) return this.#refuse(request, response, anthropicMessages);
       const id = path.slice(MODELS_PATH.length + 1);
-      return sendJson(response, 200, modelsBody(id === '' ? undefined : decodeURIComponent(id)));
+      return sendJson(response, 200, modelsBody(id === '' ? undefined : decoded(id)));
     }
     const message = `nothing is served at ${request.method} ${request.url}`;
     return sendJson(response, 404, anthropicMessages.error(404, message));
@@ -143,7 +143,7 @@ export class Endpoint {
     const path = url.split('?')[0]!.replace(/\/+$/, '');
     const prefixed = /^\/r\/([^/]+)(\/.*)?$/.exec(path);
     if (!prefixed) return path;
-    return decodeURIComponent(prefixed[1]!) === this.#options.rolloutId ? (prefixed[2] ?? '') : null;
+    return decoded(prefixed[1]!) === this.#options.rolloutId ? (prefixed[2] ?? '') : null;
   }
 
   #authorised({ headers }: IncomingMessage): boolean {
@@ -165,6 +165,15 @@ export class Endpoint {
     const exchange = new Exchange(response, dialect);
     const parsed = await this.#runner.parse(dialect, request, exchange);
     if (parsed) sendJson(response, 200, countTokensBody(this.#runner.promptLength(parsed.request)));
+  }
+}
+
+/** A path piece; as it stands when its percent signs mean nothing. */
+function decoded(piece: string): string {
+  try {
+    return decodeURIComponent(piece);
+  } catch {
+    return piece;
   }
 }
 

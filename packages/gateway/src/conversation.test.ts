@@ -1,0 +1,182 @@
+import { canonicalKey, type Message } from '@treeward/messages';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Conversation } from './conversation.js';
+import { EncodedText } from './encoded-text.js';
+import { callIds, textIds } from './testing/fake-engine.js';
+import { template } from './testing/harness.js';
+import { hashTokens } from '@treeward/telemetry';
+
+const tools = [{ name: 'Read', description: '', parameters: { type: 'object', required: ['file_path'] } }];
+const user = (text: string): Message => ({ role: 'user', text });
+const result = (text: string): Message => ({ role: 'tool', callId: '', text });
+const fresh = (): Conversation => new Conversation(template, new EncodedText(template));
+
+function sample(conversation: Conversation, call: number, messages: Message[], sampled: Int32Array) {
+  const grown = conversation.grow(tools, messages);
+  conversation.begin(call, grown);
+  const reply: Message = { role: 'assistant', parts: template.parse(sampled).parts };
+  conversation.reply(call, reply, sampled);
+  return { grown, reply, whole: [...grown.ids, ...sampled] };
+}
+
+describe('growing a prompt', () => {
+  it('keeps earlier ids exactly and adds only the new tail', () => {
+    const conversation = fresh();
+    const first = sample(conversation, 0, [user('do')], callIds(template, 'Read', 'file_path', 'the.txt'));
+    expect(first.grown).toMatchObject({ reason: 'root', parent: null, keptIds: 0, keptMessages: 0 });
+    const history = [user('do'), first.reply];
+    // What the test stands on: the text of the reply encodes to other ids than those sampled.
+    expect([...template.message(first.reply)].join()).not.toBe(
+      first.whole.slice(first.grown.ids.length - 1).join(),
+    );
+
+    const next = conversation.grow(tools, [...history, result('R')]);
+    expect(next).toMatchObject({ reason: 'reply', parent: 0, keptIds: first.whole.length, keptMessages: 2 });
+    expect([...next.ids]).toEqual([...first.whole, ...template.message(result('R')), ...template.generation]);
+    expect(next.hash).toBe(hashTokens(next.ids));
+  });
+
+  it('gives a retry the identical ids', () => {
+    const conversation = fresh();
+    const first = sample(conversation, 0, [user('do')], textIds(template, 'x'));
+    const retry = conversation.grow(tools, [user('do')]);
+    expect(retry).toMatchObject({
+      reason: 'same-prompt',
+      parent: 0,
+      keptIds: first.grown.ids.length,
+      keptMessages: 1,
+    });
+    expect([...retry.ids]).toEqual([...first.grown.ids]);
+  });
+
+  it('cuts back to where a rollback branches off', () => {
+    const conversation = fresh();
+    const first = sample(conversation, 0, [user('do')], textIds(template, 'one'));
+    const history = [user('do'), first.reply, user('more')];
+    sample(conversation, 1, history, textIds(template, 'two'));
+    const back = conversation.grow(tools, [user('do'), first.reply, user('other')]);
+    expect(back).toMatchObject({ reason: 'reply', parent: 0, keptIds: first.whole.length });
+    const early = conversation.grow(tools, [user('do'), user('again')]);
+    expect(early).toMatchObject({ reason: 'prefix', parent: 0, keptMessages: 1 });
+    expect([...early.ids]).toEqual([
+      ...template.head(tools),
+      ...template.message(user('do')),
+      ...template.message(user('again')),
+      ...template.generation,
+    ]);
+  });
+
+  it('renders a rewritten history from its text behind the last message that still agrees', () => {
+    const conversation = fresh();
+    const first = sample(conversation, 0, [user('do')], textIds(template, 'the one'));
+    const second = sample(
+      conversation,
+      1,
+      [user('do'), first.reply, user('more')],
+      textIds(template, 'the two'),
+    );
+    const merged: Message = { role: 'assistant', parts: [{ type: 'text', text: 'the one, the two' }] };
+    const rewritten = conversation.grow(tools, [user('do'), merged, user('end')]);
+    expect(rewritten).toMatchObject({ reason: 'rewritten', parent: 0, keptMessages: 1 });
+    expect([...rewritten.ids]).toEqual([
+      ...template.head(tools),
+      ...template.message(user('do')),
+      ...template.message(merged),
+      ...template.message(user('end')),
+      ...template.generation,
+    ]);
+    // A result that changed in the middle: our own later reply stands behind it, so this is no plain continuation.
+    const middle = conversation.grow(tools, [
+      user('do'),
+      first.reply,
+      user('MORE'),
+      second.reply,
+      user('end'),
+    ]);
+    expect(middle).toMatchObject({
+      reason: 'rewritten',
+      parent: 0,
+      keptIds: first.whole.length,
+      keptMessages: 2,
+    });
+    const unknown = conversation.grow(tools, [user('new'), merged, user('end')]);
+    expect(unknown).toMatchObject({ reason: 'rewritten', keptMessages: 0 });
+  });
+
+  it('does not lose a graft to a system prompt that the template drops', () => {
+    const conversation = fresh();
+    const system = (text: string): Message => ({ role: 'system', text });
+    const first = sample(conversation, 0, [system('a'), user('do')], textIds(template, 'x'));
+    const next = conversation.grow(tools, [system('b'), user('do'), first.reply, system('c'), user('y')]);
+    expect(next).toMatchObject({ reason: 'reply', keptIds: first.whole.length, keptMessages: 4 });
+  });
+
+  it('opens a new root for another tool manifest', () => {
+    const conversation = fresh();
+    const first = sample(conversation, 0, [user('do')], textIds(template, 'x'));
+    const other = conversation.grow([], [user('do'), first.reply, user('y')]);
+    expect(other).toMatchObject({ reason: 'rewritten', parent: null, keptIds: 0 });
+    expect(conversation.grow([], [user('do')])).toMatchObject({ reason: 'root', parent: null });
+  });
+});
+
+const keysOf = (messages: Message[], reply: Message): string =>
+  JSON.stringify([...messages, reply].map(canonicalKey));
+
+describe('any history that a harness can build', () => {
+  // Each step takes some earlier call and goes on from it, asks it again, cuts it back, or changes something inside.
+  const step = fc.record({
+    from: fc.nat(),
+    how: fc.constantFrom('continue', 'retry', 'cut', 'edit'),
+    at: fc.nat(),
+    text: fc.constantFrom('a', 'the', 'b c', ''),
+    reply: fc.constantFrom('the x', 'y', '', 'the'),
+  });
+
+  it('keeps what it claims to keep, and the whole is what the messages say', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 14 }), (steps) => {
+        const conversation = fresh();
+        const calls: { messages: Message[]; reply: Message; whole: number[] }[] = [];
+        for (const { from, how, at, text, reply } of steps) {
+          const earlier = calls[from % Math.max(calls.length, 1)];
+          let messages: Message[] = [user('task')];
+          if (earlier) {
+            const history = [...earlier.messages, earlier.reply];
+            if (how === 'retry') messages = earlier.messages;
+            else if (how === 'continue') messages = [...history, result(text)];
+            else if (how === 'cut') messages = [...history.slice(0, at % history.length), user(text)];
+            else
+              messages = history.map((message, i) =>
+                i === at % history.length ? user(`${text}!`) : message,
+              );
+          }
+          const call = calls.length;
+          const made = sample(conversation, call, messages, textIds(template, reply));
+          const { grown } = made;
+
+          const parent = grown.parent === null ? [] : calls[grown.parent]!.whole;
+          expect([...grown.ids.subarray(0, grown.keptIds)]).toEqual(parent.slice(0, grown.keptIds));
+          expect(grown.hash).toBe(hashTokens(grown.ids));
+          // Decoding sees text only: the same whether ids were sampled or encoded.
+          const rendered = [...messages.map((message) => template.decode(template.message(message)))].join(
+            '',
+          );
+          expect(template.decode(grown.ids)).toBe(
+            template.decode(template.head(tools)) + rendered + template.decode(template.generation),
+          );
+          if (how === 'continue' && earlier) {
+            // Sampled ids, to the last one: those of this call, or of one with the same history and reply.
+            const keys = keysOf(earlier.messages, earlier.reply);
+            const twins = calls.filter((twin) => keysOf(twin.messages, twin.reply) === keys);
+            const prompt = [...grown.ids].join();
+            expect(twins.some(({ whole }) => prompt.startsWith(`${whole.join()},`))).toBe(true);
+          }
+          calls.push({ messages, reply: made.reply, whole: made.whole });
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
