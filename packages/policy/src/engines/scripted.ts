@@ -28,7 +28,8 @@ export interface ScriptedEngineOptions {
 
 /**
  * Plays prepared replies: call k of a tag gets reply k, so a retry of an identical prompt gets the next one. After the
- * last reply: the text "Done.". Call counts live in memory, which is enough: when its process restarts, so do rollouts.
+ * last reply: the text "Done.". k is the number that ends the call's seed (`<rollout>/<call>`, as the gateway makes them), so a
+ * rollout that is run again, or whose engine was restarted under it, hears the same; without one, calls are counted per tag.
  */
 export class ScriptedEngine implements Engine {
   readonly #template: ChatTemplate;
@@ -79,7 +80,7 @@ export class ScriptedEngine implements Engine {
     if (options.signal?.aborted) {
       return { ...base, tokens: new Int32Array(0), logprobs: new Float32Array(0), finish: 'abort' };
     }
-    const callIndex = this.#calls.get(tag) ?? 0;
+    const callIndex = callOf(sampling.seed) ?? this.#calls.get(tag) ?? 0;
     this.#calls.set(tag, callIndex + 1);
     const { ids, logprob } = this.#reply(request, callIndex);
 
@@ -126,4 +127,9 @@ function readScript(path: string): Script {
     });
   }
   return script;
+}
+
+function callOf(seed: string): number | null {
+  const number = /\/(\d+)$/.exec(seed)?.[1];
+  return number === undefined ? null : Number(number);
 }
