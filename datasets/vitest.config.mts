@@ -11,6 +11,8 @@ export default defineConfig({
     exclude: ['src/**/*.integration.test.ts'],
     pool: 'forks',
     maxWorkers: 1,
+    // Hundreds of real checker processes, on cores that other work may share.
+    testTimeout: 120_000,
     reporters: ['default', ['json', { outputFile: '../test-results/datasets.json' }]],
   },
 });

@@ -33,7 +33,10 @@ export const POOLS: Readonly<Record<Exclude<PoolName, 'number'>, readonly string
 export const OPEN_POOLS: ReadonlySet<PoolName> = new Set<PoolName>(['name', 'item', 'city']);
 export const SYLLABLE_SHARE = 0.15;
 
-/** Words of tool names, arguments, shell, file endings and tool results: never a value. */
+/**
+ * Words of tool names, arguments, shell, file endings and tool results: never a value. The last line holds common words that
+ * random syllables happen to spell, and a few nobody wants to read.
+ */
 export const RESERVED_WORDS: ReadonlySet<string> = new Set(
   words(
     'a about above access action added after again all already an and any are args argument arguments as at available ' +
@@ -50,6 +53,8 @@ export const RESERVED_WORDS: ReadonlySet<string> = new Set(
       'size sort state status stderr stdin stdout still stop string sub success successful successfully such sum system target team ' +
       'test tests text than that the them then there these this time timed timeout to todo toml tool tools total touch tpl true try ' +
       'txt type unable unchanged unexpected unique unknown up update updated usage use used user using valid value version view ' +
-      'was were what when where which will with without word workspace would write writing written wrote yes you your',
+      'was were what when where which will with without word workspace would write writing written wrote yes you your ' +
+      'back base current date fake gave give gone keep late like live node rate remote safe side site take tape tune vote wide ' +
+      'dago kike nazi pedo rape',
   ),
 );

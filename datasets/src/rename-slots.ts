@@ -22,7 +22,8 @@ function texts(task: GeneratedTask): string[] {
  * harness): each value by another of its pool, all at once, two values never to the same. Applied to everything that
  * belongs to a rollout it yields the rollout of another, equally valid task. Text that holds no value passes unchanged.
  *
- * Only whole words and whole numbers are replaced. Single digits (scores, positions, versions, file-name digits) and hours
+ * Give it plain text, not JSON: in an escaped newline the `n` would count as part of the next word. Only whole words and
+ * whole numbers are replaced. Single digits (scores, positions, versions, file-name digits) and hours
  * are no slots and stay.
  */
 export function renameSlots(task: GeneratedTask, random: Random): (text: string) => string {

@@ -46,14 +46,14 @@ describe.each(FAMILY_NAMES)('%s', (family) => {
       expect(Object.values(oracle!.scores).every((score) => score === 1)).toBe(true);
       expect(DOMINANT[family], made.id).toContain(dominant!.reward);
     }
-  }, 120_000);
+  });
 
   test('every other flaw earns less than 1', async () => {
     for (let n = 0; n < 2; n++) {
       const made = task(n);
       for (const { reward } of await gradePlans(made, made.flaws)) expect(reward, made.id).toBeLessThan(1);
     }
-  }, 60_000);
+  });
 
   test('renamed consistently, it is still a task with the same scores', async () => {
     for (let n = 0; n < 2; n++) {
@@ -64,7 +64,7 @@ describe.each(FAMILY_NAMES)('%s', (family) => {
       const grade = await gradePlans(renamed, [[], renamed.oracle, ...renamed.flaws]);
       expect(grade, made.id).toEqual(await gradePlans(made, plans));
     }
-  }, 60_000);
+  });
 
   test('weights sum to 1; same seed, same task; other seed, other task', () => {
     for (let n = 0; n < 200; n++) {
