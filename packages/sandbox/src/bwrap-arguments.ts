@@ -92,9 +92,7 @@ export function bwrapCommand(request: BwrapRequest): string[] {
     ...Object.entries(BASE_ENV).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--seccomp', '3', '--', '/run/treeward/init', 'agent'],
     ...(request.modelDirectory ? ['--port', String(MODEL_PORT), '--model', '/run/model/model.sock'] : []),
-    ...(request.rlimits
-      ? ['--data', String(limits.memory), '--nproc', String(limits.pids), '--fsize', String(limits.disk)]
-      : []),
+    ...(request.rlimits ? ['--data', String(limits.memory), '--nproc', String(limits.pids)] : []),
   ];
 }
 

@@ -57,7 +57,6 @@ static int agent_main(int argc, char **argv) {
   for (int i = 2; i + 1 < argc; i += 2) {
     if (!strcmp(argv[i], "--data")) lower_limit(RLIMIT_DATA, strtoull(argv[i + 1], NULL, 10));
     else if (!strcmp(argv[i], "--nproc")) lower_limit(RLIMIT_NPROC, strtoull(argv[i + 1], NULL, 10));
-    else if (!strcmp(argv[i], "--fsize")) lower_limit(RLIMIT_FSIZE, strtoull(argv[i + 1], NULL, 10));
     else if (!strcmp(argv[i], "--port")) port = atoi(argv[i + 1]);
     else if (!strcmp(argv[i], "--model")) socket_path = argv[i + 1];
     else return fprintf(stderr, "agent: unknown option %s\n", argv[i]), 64;
