@@ -2,6 +2,8 @@ import { canonicalJson, canonicalKey, type Message } from '@treeward/messages';
 import type { Json } from '@treeward/telemetry';
 
 const ROOT = 0;
+/** Symbols per node in an edge key; parent × this + symbol stays an exact integer. */
+const FANOUT = 2 ** 26;
 const NO_CALLS: readonly number[] = [];
 
 /**
@@ -9,7 +11,7 @@ const NO_CALLS: readonly number[] = [];
  * how prompts were tokenised or grafted: it is the second witness of what continued what.
  */
 export class MessageTree {
-  readonly #edges = new Map<string, number>();
+  readonly #edges = new Map<number, number>();
   readonly #symbols = new Map<string, number>();
   readonly #parent: number[] = [-1];
   readonly #depth: number[] = [0];
@@ -68,7 +70,7 @@ export class MessageTree {
   #step(parent: number, key: string): number {
     let symbol = this.#symbols.get(key);
     if (symbol === undefined) this.#symbols.set(key, (symbol = this.#symbols.size));
-    const edge = `${parent}:${symbol}`;
+    const edge = parent * FANOUT + symbol;
     const known = this.#edges.get(edge);
     if (known !== undefined) return known;
     const node = this.#parent.length;

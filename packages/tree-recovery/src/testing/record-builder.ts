@@ -30,7 +30,8 @@ export class RecordBuilder {
   readonly events: RecordEvent[] = [
     { type: 'rollout.start', version: 1, rolloutId: 'r1', time: 0, template: 'test', labels: { task: 't' } },
   ];
-  #bytes = new Uint8Array(0);
+  #bytes = new Uint8Array(1024);
+  #length = 0;
 
   call(built: BuiltCall): this {
     const { call, start, finish, prompt, reply, from } = built;
@@ -110,9 +111,11 @@ export class RecordBuilder {
   }
 
   record(events: RecordEvent[] = this.events): RecordInput {
-    const bytes = this.#bytes;
+    const bytes = this.#bytes.subarray(0, this.#length);
     const slice = ({ offset, count }: { offset: number; count: number }): ArrayBuffer | null =>
-      offset + 4 * count > bytes.length ? null : bytes.slice(offset, offset + 4 * count).buffer;
+      offset + 4 * count > bytes.length
+        ? null
+        : (bytes.slice(offset, offset + 4 * count).buffer as ArrayBuffer);
     return {
       events,
       issues: [],
@@ -128,11 +131,14 @@ export class RecordBuilder {
   }
 
   #span(values: Int32Array | Float32Array): { offset: number; count: number } {
-    const offset = this.#bytes.length;
-    const grown = new Uint8Array(offset + values.byteLength);
-    grown.set(this.#bytes);
-    grown.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), offset);
-    this.#bytes = grown;
+    const offset = this.#length;
+    this.#length += values.byteLength;
+    if (this.#length > this.#bytes.length) {
+      const grown = new Uint8Array(2 * this.#length);
+      grown.set(this.#bytes);
+      this.#bytes = grown;
+    }
+    this.#bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), offset);
     return { offset, count: values.length };
   }
 }
