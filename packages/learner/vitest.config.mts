@@ -11,6 +11,7 @@ export default defineConfig({
     exclude: ['src/**/*.integration.test.ts'],
     pool: 'forks',
     maxWorkers: 1,
+    testTimeout: 120_000,
     reporters: ['default', ['json', { outputFile: '../../test-results/learner.json' }]],
   },
 });

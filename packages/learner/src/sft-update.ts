@@ -3,7 +3,7 @@ import { microBatches } from './micro-batches.js';
 import { runMicroBatch } from './model/decoder.js';
 import { sftHead } from './model/heads.js';
 import { optimizerStep } from './optim/optimizer.js';
-import type { TrainState, Workbench } from './tfjs-learner.js';
+import type { TrainState, Workbench } from './state.js';
 import type { OptimizerStep, PackedTrees, UpdateMetrics } from './types.js';
 import { disposeAll, GradientSum, withFused } from './weights-store.js';
 

@@ -4,10 +4,11 @@ import { readCheckpoint, readWeights, writeCheckpoint, type Weights } from './ch
 import { writeGguf } from './export/gguf.js';
 import type { ModelConfig } from './model/config.js';
 import { initParams } from './model/params.js';
-import type { Params } from './model/fused.js';
-import type { OptimizerState } from './optim/optimizer.js';
-import { resolveOptimizer, type OptimizerOptions, type ResolvedOptimizer } from './optim/options.js';
+import { resolveOptimizer, type OptimizerOptions } from './optim/options.js';
+import { policyUpdate } from './policy-update.js';
+import { scoreTokens } from './score.js';
 import { sftUpdate } from './sft-update.js';
+import { disposeState, type TrainState, type Workbench } from './state.js';
 import { loadTensorFlow } from './tf/load.js';
 import { Ops } from './tf/ops.js';
 import type {
@@ -19,7 +20,7 @@ import type {
   Scores,
   UpdateMetrics,
 } from './types.js';
-import { disposeAll, toArrays, toTensors } from './weights-store.js';
+import { disposeAll, toArrays, toTensors, withFused } from './weights-store.js';
 import type { Policy, WeightsRef } from './weights.js';
 
 export interface TfjsLearnerOptions {
@@ -30,25 +31,10 @@ export interface TfjsLearnerOptions {
   optimizer?: OptimizerOptions;
   /** Threads inside one operator. @default 1 */
   threads?: number;
-  /** Padded tokens per forward/backward pass. @default 4096 */
+  /** Padded tokens per forward/backward pass. @default 2048 */
   microBatchTokens?: number;
   /** Published policies are called `<policyName>-<version>`. @default 'policy' */
   policyName?: string;
-}
-
-/** Everything an update reads and replaces. Tensors in it are never changed in place. */
-export interface TrainState {
-  params: Params;
-  optimizer: OptimizerState;
-  version: number;
-}
-
-/** What updates work with. */
-export interface Workbench {
-  ops: Ops;
-  config: ModelConfig;
-  optimizer: ResolvedOptimizer;
-  microBatchTokens: number;
 }
 
 /**
@@ -85,7 +71,7 @@ export class TfjsLearner implements Learner {
       ops,
       config: weights.config,
       optimizer: resolveOptimizer(options.optimizer),
-      microBatchTokens: options.microBatchTokens ?? 4096,
+      microBatchTokens: options.microBatchTokens ?? 2048,
     };
     const state: TrainState = {
       params: toTensors(ops, weights.params),
@@ -105,14 +91,26 @@ export class TfjsLearner implements Learner {
     });
   }
 
-  score(_batch: PackedTrees): Promise<Scores> {
-    return Promise.reject(new TreewardError('LEARNER_E_UNSUPPORTED', 'score'));
+  score(batch: PackedTrees): Promise<Scores> {
+    return this.#serial(async () => {
+      const { ops, config } = this.#bench;
+      const first = new Set(batch.rowStart_B1);
+      try {
+        return await withFused(ops, config, this.#state.params, (fused) =>
+          scoreTokens(this.#bench, fused, batch, (token) => batch.owned_T[token] === 1 && !first.has(token)),
+        );
+      } finally {
+        ops.trim();
+      }
+    });
   }
 
-  update(batch: PackedTrees, loss: Loss, optimizer: OptimizerStep): Promise<UpdateMetrics> {
+  update(batch: PackedTrees, loss: Loss, step: OptimizerStep): Promise<UpdateMetrics> {
     return this.#serial(async () => {
-      if (loss.kind !== 'sft') throw new TreewardError('LEARNER_E_UNSUPPORTED', loss.kind);
-      const { state, metrics } = await sftUpdate(this.#bench, this.#state, batch, optimizer);
+      const { state, metrics } =
+        loss.kind === 'sft'
+          ? await sftUpdate(this.#bench, this.#state, batch, step)
+          : await policyUpdate(this.#bench, this.#state, batch, loss, step);
       this.#replace({ ...state, version: this.#state.version + 1 });
       return metrics;
     });
@@ -166,8 +164,7 @@ export class TfjsLearner implements Learner {
 
   close(): Promise<void> {
     return this.#serial(() => {
-      disposeAll(this.#state.params.values());
-      disposeAll(this.#state.optimizer.moments.values());
+      disposeState(this.#state);
       this.#bench.ops.trim();
       return Promise.resolve();
     });

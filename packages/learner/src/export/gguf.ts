@@ -141,7 +141,10 @@ class Writer {
       this.u32(TYPE.array);
       this.u32(field.type === 'strings' ? TYPE.string : TYPE.i32);
       this.u64(field.value.length);
-      for (const item of field.value) typeof item === 'string' ? this.string(item) : this.u32(item);
+      for (const item of field.value) {
+        if (typeof item === 'string') this.string(item);
+        else this.u32(item);
+      }
       return;
     }
     this.u32(TYPE[field.type]);

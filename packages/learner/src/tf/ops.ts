@@ -108,6 +108,7 @@ export class Ops {
   div = (a: Tensor, b: Tensor): Tensor => this.#one('RealDiv', a, b);
   /** 0 where the divisor is 0. */
   divNoNan = (a: Tensor, b: Tensor): Tensor => this.#one('DivNoNan', a, b);
+  maximum = (a: Tensor, b: Tensor): Tensor => this.#one('Maximum', a, b);
   square = (a: Tensor): Tensor => this.#one('Square', a);
   sqrt = (a: Tensor): Tensor => this.#one('Sqrt', a);
   rsqrt = (a: Tensor): Tensor => this.#one('Rsqrt', a);
