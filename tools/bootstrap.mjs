@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Entry of `npm start`, `npm test` and `npm run treeward`. Needs Node alone: no package is imported before
+// Entry of `npm start`, `npm test`, `npm run treeward` and `npx treeward`. Needs Node alone: no package is imported before
 // it has been installed. Usage: node tools/bootstrap.mjs <command> [arguments], see `help` below.
 import { join } from 'node:path';
 import { BootError, describeError } from './lib/errors.mjs';
@@ -23,13 +23,16 @@ Examples:
   npm start
   npm start -- --max-steps 4 --seed 3
   npm test -- --only lint,unit
-  npm run treeward -- doctor --json
+  npx treeward doctor --json
 `;
 
 const allSteps = [...CORE_STEPS, ...HARNESS_STEPS];
 
 /** A node program of this checkout, with our terminal and our signals. */
-const node = (args) => runInteractive(process.execPath, args, { cwd: root });
+const node = (args, cwd = root) => runInteractive(process.execPath, args, { cwd });
+
+/** Where the user stands: `npm run` moves to the root of the checkout first and says so in INIT_CWD. */
+const callersFolder = () => (process.cwd() === root ? (process.env.INIT_CWD ?? root) : process.cwd());
 
 const commands = {
   async setup(args) {
@@ -51,7 +54,7 @@ const commands = {
   },
   async treeward(args) {
     await setup({ only: CORE_STEPS });
-    return node([join(root, 'packages/train/dist/cli.js'), ...args]);
+    return node([join(root, 'packages/train/dist/cli.js'), ...args], callersFolder());
   },
   async test(args) {
     const { runTests } = await import('./test.mjs');

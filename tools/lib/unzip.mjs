@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream, mkdirSync } from 'node:fs';
+import { createReadStream, createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -65,11 +65,11 @@ export async function extractEntry(file, entry, target) {
   }
   const start = entry.offset + 30 + header.readUInt16LE(26) + header.readUInt16LE(28);
   mkdirSync(dirname(target), { recursive: true });
-  const sink = createWriteStream(target, { highWaterMark: 1 << 20 });
   if (entry.size === 0) {
-    sink.end();
+    writeFileSync(target, '');
     return;
   }
+  const sink = createWriteStream(target, { highWaterMark: 1 << 20 });
   const source = createReadStream(file, { start, end: start + entry.compressed - 1, highWaterMark: 1 << 20 });
   if (entry.method === STORED) await pipeline(source, sink);
   else if (entry.method === DEFLATED) await pipeline(source, createInflateRaw({ chunkSize: 1 << 20 }), sink);

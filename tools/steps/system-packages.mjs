@@ -31,7 +31,7 @@ const describe = (missing) => missing.map(({ command, use }) => `${command} (${u
 
 /** Installs what is missing with apt as root; otherwise says exactly what to run, and stops if it is needed. */
 export function systemPackages(context) {
-  const { env, log, say, cache } = context;
+  const { env, log, say, cache, uid = process.getuid?.() } = context;
   return {
     id: 'system-packages',
     title: 'system packages',
@@ -39,7 +39,7 @@ export function systemPackages(context) {
       const missing = missingPackages(context);
       if (missing.length === 0) return { status: 'ready' };
       const names = [...new Set(missing.map((entry) => entry.package))];
-      const canInstall = process.getuid?.() === 0 && onPath('apt-get', env) !== undefined;
+      const canInstall = uid === 0 && onPath('apt-get', env) !== undefined;
       if (!canInstall) return refuse(missing, names);
       say(`apt-get install ${names.join(' ')}`);
       const quiet = { ...env, DEBIAN_FRONTEND: 'noninteractive' };
