@@ -1,5 +1,6 @@
 // policyLoss against the float64 TypeScript reference, on one thread. Method: parity first (no timing if it fails), inputs
-// near on-policy as in training, median time per call over fixed time; ratio = reference / kernel.
+// near on-policy as in training, median time per call over fixed time; ratio = reference / kernel. Not like for like: only the kernel
+// checks its inputs and computes the statistics.
 // Run: npx nx run native:bench -- [--quick] [--out FILE]
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';

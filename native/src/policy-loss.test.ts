@@ -109,6 +109,22 @@ test('statistics of a batch worked out by hand', () => {
   expect(stats.rolloutKl).toBeCloseTo((k3(-0.1) + k3(1.1) + k3(0.2)) / 3);
 });
 
+test('KL estimates keep their digits near 0', () => {
+  for (const x of [0, 2 ** -20, -(2 ** -10), 2 ** -7, 0.0099, 0.0101]) {
+    const one = Float32Array.of(1);
+    const logp_T = Float32Array.of(x);
+    const zero = Float32Array.of(0);
+    const { stats } = policyLoss(
+      { logp_T, logpOld_T: zero, logpRollout_T: zero, advantages_T: one, mask_T: one },
+      { ...options, normaliser: 1 },
+    );
+    const exact = logp_T[0]!;
+    const want = Math.expm1(exact) - exact;
+    // expm1 minus x itself keeps about 16 digits less those of x.
+    expect(Math.abs(stats.approxKl - want)).toBeLessThanOrEqual(1e-9 * want + 1e-16 * Math.abs(exact) * 4);
+  }
+});
+
 test('what is masked out may hold NaN; nothing at all gives zeros', () => {
   const holes = input({
     advantages_T: Float32Array.of(1, -1, NaN, -2),
