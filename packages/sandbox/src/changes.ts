@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readlinkSync, type Stats } from 'node:fs';
-import { at, inDirectory, listNames, readEntry, statEntry } from './tree.js';
+import type { Stats } from 'node:fs';
+import { at, inDirectory, listNames, readEntry, readLink, statEntry } from './tree.js';
 import type { FileChange } from './types.js';
 
 /** Larger files are recorded without a hash. */
@@ -66,9 +66,10 @@ export async function overlayChanges({ upper, merged, lower }: ChangeSources): P
       } else if (stat.isCharacterDevice() && stat.rdev === 0) {
         record('delete', { mode: 0 });
       } else if (stat.isSymbolicLink()) {
-        const target = readlinkSync(from, 'utf8');
-        const same = before?.isSymbolicLink() && readlinkSync(at(lowerFd as number, name), 'utf8') === target;
-        if (!same) record('symlink', { target, size: stat.size });
+        const target = readLink(from);
+        if (!target) continue;
+        const same = before?.isSymbolicLink() && readLink(at(lowerFd as number, name))?.equals(target);
+        if (!same) record('symlink', { target: target.toString('utf8'), size: stat.size });
       } else if (stat.isFile()) {
         const sha256 = stat.size <= HASH_LIMIT ? await hashEntry(from) : undefined;
         if (sha256 !== undefined && before && sameShape(stat, before)) {

@@ -42,6 +42,17 @@ export function statEntry(path: Buffer): Stats | null {
 export const listNames = (directory: number): Buffer[] =>
   readdirSync(Buffer.from(`/proc/self/fd/${directory}`), { encoding: 'buffer' }).sort(Buffer.compare);
 
+/** Where a link leads, as bytes; null when it is no longer there or no longer a link. */
+export function readLink(path: Buffer): Buffer | null {
+  try {
+    return readlinkSync(path, { encoding: 'buffer' });
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? '';
+    if (GONE.has(code) || code === 'EINVAL') return null;
+    throw error;
+  }
+}
+
 /** Runs `work` with the directory open; undefined when it vanished or is no directory any more. */
 export async function inDirectory<T>(path: Buffer, work: (fd: number) => Promise<T>): Promise<T | undefined> {
   let fd: number;
@@ -116,7 +127,9 @@ export async function copyTree(source: number, target: string, options: CopyOpti
         await chmod(to, stat.mode & 0o777);
         await lutimes(to, stat.atime, stat.mtime);
       } else if (stat.isSymbolicLink()) {
-        await symlink(readlinkSync(from, { encoding: 'buffer' }), to);
+        const leadsTo = readLink(from);
+        if (!leadsTo) continue;
+        await symlink(leadsTo, to);
         if (options.owner) await lchown(to, options.owner.uid, options.owner.gid);
       } else if (stat.isFile()) {
         if (total + stat.size > options.maxBytes)
