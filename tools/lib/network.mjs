@@ -27,6 +27,8 @@ const SIGNS = [
     /\bFailed to fetch\b|\bSome index files failed to download\b|\bNewConnectionError\b/i,
     'the download failed',
   ],
+  // pip hides why an index did not answer once its retries are used up.
+  [/\(from versions: none\)/, 'the package index could not be reached, or offers no version of it'],
 ];
 
 /** In words, what part of the network failed according to a command's output; undefined when nothing points to it. */
