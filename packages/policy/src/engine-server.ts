@@ -16,6 +16,8 @@ const EARLY_ABORT_MS = 10_000;
 // Typed arrays travel as plain number arrays, and a NaN log-probability ("cannot say") as null.
 interface WireRequest {
   callId: string;
+  /** The caller's signal had fired before it asked. */
+  aborted: boolean;
   policy: Policy | 'current';
   request: Omit<SampleRequest, 'prompt'> & { prompt: number[] };
 }
@@ -37,10 +39,10 @@ export function serveEngine(socketPath: string, engine: Engine): Promise<RpcServ
   return serveRpc(socketPath, {
     describe: () => engine.describe(),
     load: ({ policy, weights }: { policy: Policy; weights: WeightsRef }) => engine.load(policy, weights),
-    sample: async ({ callId, policy, request }: WireRequest, { signal }): Promise<WireSampled> => {
+    sample: async ({ callId, aborted, policy, request }: WireRequest, { signal }): Promise<WireSampled> => {
       const abort = new AbortController();
       running.set(callId, abort);
-      if (early.delete(callId)) abort.abort();
+      if (early.delete(callId) || aborted) abort.abort();
       try {
         const sampled = await engine.sample(
           policy,
@@ -87,10 +89,14 @@ export function remoteEngine(socketPath: string, options: { retryFor?: number } 
       const onAbort = (): void => void client.call('abort', { callId }).catch(() => cut.abort());
       signal?.addEventListener('abort', onAbort, { once: true });
       try {
-        const wire: WireRequest = { callId, policy, request: { ...request, prompt: [...request.prompt] } };
-        const call = client.call<WireSampled>('sample', wire, { ...retry, signal: cut.signal });
-        if (signal?.aborted) onAbort();
-        const sampled = await call;
+        const aborted = signal?.aborted ?? false;
+        const wire: WireRequest = {
+          callId,
+          aborted,
+          policy,
+          request: { ...request, prompt: [...request.prompt] },
+        };
+        const sampled = await client.call<WireSampled>('sample', wire, { ...retry, signal: cut.signal });
         return {
           ...sampled,
           prompt: Int32Array.from(sampled.prompt),
