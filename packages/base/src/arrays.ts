@@ -37,6 +37,12 @@ export function encodeTensors(
   const header: Record<string, unknown> = { __metadata__: metadata };
   let offset = 0;
   for (const [name, { shape, data }] of tensors) {
+    if (name === '__metadata__') {
+      throw new TreewardError(
+        'TENSOR_E_NAME',
+        'no tensor can be named __metadata__: the format keeps that name',
+      );
+    }
     const count = shape.reduce((product, n) => product * n, 1);
     if (count !== data.length) {
       throw new TreewardError(
@@ -84,23 +90,26 @@ export function readTensors(path: string): TensorFile {
   if (bytes.length < 8) throw bad('shorter than its header');
   const headerLength = Number(bytes.readBigUInt64LE(0));
   if (headerLength > bytes.length - 8) throw bad('header runs past the end');
-  let header: Record<string, { dtype: string; shape: number[]; data_offsets: [number, number] }>;
+  let header: unknown;
   try {
     header = JSON.parse(bytes.subarray(8, 8 + headerLength).toString('utf8'));
   } catch {
     throw bad('header is not JSON');
   }
+  if (typeof header !== 'object' || header === null) throw bad('header is not an object');
   const base = 8 + headerLength;
   const tensors = new Map<string, NamedTensor>();
   let metadata: Record<string, string> = {};
   for (const [name, entry] of Object.entries(header)) {
     if (name === '__metadata__') {
-      metadata = entry as unknown as Record<string, string>;
+      metadata = entry as Record<string, string>;
       continue;
     }
-    const Kind = DTYPE[entry.dtype as Dtype];
-    if (!Kind)
+    if (!isEntry(entry)) throw bad(`tensor ${name} lacks dtype, shape or offsets`);
+    if (!Object.hasOwn(DTYPE, entry.dtype)) {
       throw bad(`tensor ${name} has dtype ${entry.dtype}; supported: ${Object.keys(DTYPE).join(', ')}`);
+    }
+    const Kind = DTYPE[entry.dtype as Dtype];
     const [start, end] = entry.data_offsets;
     const count = entry.shape.reduce((product, n) => product * n, 1);
     if (start < 0 || base + end > bytes.length || end - start !== count * Kind.BYTES_PER_ELEMENT) {
@@ -114,4 +123,20 @@ export function readTensors(path: string): TensorFile {
     tensors.set(name, { shape: entry.shape, data: new Kind(copy) });
   }
   return { tensors, metadata };
+}
+
+interface Entry {
+  dtype: string;
+  shape: number[];
+  data_offsets: [number, number];
+}
+
+function isEntry(value: unknown): value is Entry {
+  if (typeof value !== 'object' || value === null) return false;
+  const { dtype, shape, data_offsets: offsets } = value as Record<string, unknown>;
+  const naturals = (list: unknown): boolean =>
+    Array.isArray(list) && list.every((n) => Number.isSafeInteger(n) && n >= 0);
+  return (
+    typeof dtype === 'string' && naturals(shape) && naturals(offsets) && (offsets as unknown[]).length === 2
+  );
 }

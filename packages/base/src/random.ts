@@ -6,6 +6,7 @@ export interface Random {
   next(): number;
   /** Uniform integer in [0, n). */
   below(n: number): number;
+  /** @throws RangeError for an empty list */
   pick<T>(items: readonly T[]): T;
   /** A new array in random order. */
   shuffle<T>(items: readonly T[]): T[];
@@ -39,7 +40,10 @@ export function randomStream(seed: number | string, ...labels: readonly (number 
 
   const next = (): number => (bits() * 2097152 + (bits() >>> 11)) / 9007199254740992; // 53 bits
   const below = (n: number): number => Math.floor(next() * n);
-  const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;
+  const pick = <T>(items: readonly T[]): T => {
+    if (items.length === 0) throw new RangeError('pick from an empty list');
+    return items[below(items.length)] as T;
+  };
   const shuffle = <T>(items: readonly T[]): T[] => {
     const out = [...items];
     for (let i = out.length - 1; i > 0; i--) {

@@ -14,7 +14,22 @@ export interface RpcServer {
   close(): Promise<void>;
 }
 
+/** What sockaddr_un holds; longer paths are cut silently by some Node versions. */
+const LONGEST_PATH = 107;
+
+function checkPath(socketPath: string): void {
+  const length = Buffer.byteLength(socketPath);
+  if (length <= LONGEST_PATH) return;
+  throw new TreewardError(
+    'RPC_E_PATH',
+    `socket path of ${length} bytes, at most ${LONGEST_PATH} work: ${socketPath}`,
+    { hints: ['use a run directory with a shorter path'] },
+  );
+}
+
+/** @throws TreewardError RPC_E_PATH when the path is too long for a unix socket, RPC_E_LISTEN when it cannot be opened */
 export async function serveRpc(socketPath: string, handlers: Handlers): Promise<RpcServer> {
+  checkPath(socketPath);
   mkdirSync(dirname(socketPath), { recursive: true });
   if (existsSync(socketPath)) unlinkSync(socketPath);
   const server: Server = createServer((req, res) => {
@@ -26,7 +41,8 @@ export async function serveRpc(socketPath: string, handlers: Handlers): Promise<
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
     req.on('end', () => {
       const name = (req.url ?? '/').slice(1);
-      const handler = handlers[name];
+      // `toString` and its like are nobody's methods.
+      const handler = name in Object.prototype ? undefined : handlers[name];
       const answer = async (): Promise<unknown> => {
         if (!handler) throw new TreewardError('RPC_E_METHOD', `no method ${name} on ${socketPath}`);
         return handler(chunks.length ? JSON.parse(Buffer.concat(chunks).toString('utf8')) : undefined, {
@@ -40,8 +56,14 @@ export async function serveRpc(socketPath: string, handlers: Handlers): Promise<
     });
   });
   server.requestTimeout = 0;
+  // An idle connection that we closed just as the client uses it again would look like a peer that died.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (cause) => {
+      reject(
+        new TreewardError('RPC_E_LISTEN', `cannot listen on ${socketPath}: ${cause.message}`, { cause }),
+      );
+    });
     server.listen(socketPath, resolve);
   });
   return {
@@ -60,12 +82,17 @@ export interface CallOptions {
 }
 
 export interface RpcClient {
+  /** `null` stands for a handler's `undefined`, as in any JSON. */
   call<T>(method: string, input?: unknown, options?: CallOptions): Promise<T>;
   close(): void;
 }
 
-/** @throws TreewardError RPC_E_UNREACHABLE when nobody answers in time; otherwise the peer's own error, code kept */
+/**
+ * @throws TreewardError RPC_E_UNREACHABLE when nobody answers in time, RPC_E_ANSWER for an answer that is no JSON, RPC_E_PATH;
+ * an AbortError when `signal` fires; otherwise the peer's own error, code kept
+ */
 export function rpcClient(socketPath: string): RpcClient {
+  checkPath(socketPath);
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const once = <T>(method: string, body: string, signal?: AbortSignal): Promise<T> =>
     new Promise<T>((resolve, reject) => {
@@ -77,7 +104,16 @@ export function rpcClient(socketPath: string): RpcClient {
           res.on('error', reject);
           res.on('end', () => {
             if (!res.complete) return reject(Object.assign(new Error('answer cut'), { code: 'ECONNRESET' }));
-            const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+            const text = Buffer.concat(chunks).toString('utf8');
+            let value: unknown;
+            try {
+              value = JSON.parse(text);
+            } catch {
+              const start = text.slice(0, 200);
+              return reject(
+                new TreewardError('RPC_E_ANSWER', `${socketPath} answered ${method} with no JSON: ${start}`),
+              );
+            }
             if (res.statusCode === 200) resolve(value as T);
             else reject(fromPlainError(value as PlainError));
           });
