@@ -1,9 +1,10 @@
 import { createRequire } from 'node:module';
 import { TreewardError } from '@treeward/base';
+import type { Tensor } from '@tensorflow/tfjs';
 import type * as Tf from '@tensorflow/tfjs-node';
 
 export type TensorFlow = typeof Tf;
-export type Tensor = Tf.Tensor;
+export type { Tensor };
 
 /** The part of tfjs-node's backend that runs any registered TensorFlow operator by name. */
 export interface RawBackend {
