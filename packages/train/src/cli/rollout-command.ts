@@ -1,0 +1,125 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { Command } from 'commander';
+import { RunFolder, TreewardError } from '@treeward/base';
+import { adapterByName, requireInstalled } from '@treeward/harness-adapters';
+import { loadTask, runRollout, SandboxGrader, type RolloutSpec } from '@treeward/rollout';
+import { BubblewrapProvider } from '@treeward/sandbox';
+import { describeTree, recoverDirectory, treeToJson } from '@treeward/tree-recovery';
+import { exportSampler } from '../export-sampler.js';
+import { Stack, type EngineSpec } from '../processes/stack.js';
+
+interface RolloutFlags {
+  task: string;
+  harness: string;
+  engine: string;
+  out: string;
+  checkpoint: string;
+  seed: string;
+  temperature: string;
+  json?: boolean;
+}
+
+export function rolloutCommand(): Command {
+  return new Command('rollout')
+    .description('run one task in one harness, record it, judge it')
+    .requiredOption('--task <dir>', 'task directory (ClawGym format)')
+    .requiredOption('--harness <name>', 'claude-code, openclaw or agent-loop')
+    .requiredOption('--out <dir>', 'where rollouts/<id>/ goes')
+    .option('--engine <spec>', 'llama (the checkpoint) or scripted:<dir with <rolloutId>.json>', 'llama')
+    .option('--checkpoint <dir>', 'model.safetensors, config.json and tokenizer.json', 'datasets/cold-start')
+    .option('--seed <text>', 'seed of the sampling stream; also names the rollout', '0')
+    .option('--temperature <t>', 'sampling temperature', '1')
+    .option('--json', 'print result and tree as JSON')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  treeward rollout --task datasets/tasks/sample/config --harness agent-loop --out /tmp/try
+  treeward rollout --task datasets/tasks/sample/bug --harness claude-code --engine scripted:/tmp/scripts --out /tmp/try --json`,
+    )
+    .action(async (flags: RolloutFlags) => {
+      const task = loadTask(flags.task);
+      await requireInstalled(adapterByName(flags.harness));
+      const out = new RunFolder(resolve(flags.out));
+      const rolloutId = `${task.id}-${flags.harness}-${flags.seed}`.replace(/[^\w.-]/g, '_');
+      if (existsSync(out.rollout(rolloutId).result)) {
+        throw new TreewardError('RUN_E_EXISTS', `${out.rollout(rolloutId).root} holds this rollout already`, {
+          hints: ['choose another --seed or --out'],
+        });
+      }
+      const engine = engineSpec(flags.engine);
+      const tokenizer = join(flags.checkpoint, 'tokenizer.json');
+      if (!existsSync(tokenizer)) {
+        throw new TreewardError(
+          'CHECKPOINT_E_MISSING',
+          `--checkpoint ${flags.checkpoint} has no tokenizer.json`,
+          {
+            data: { file: tokenizer },
+            hints: ['name a folder with model.safetensors, config.json and tokenizer.json'],
+          },
+        );
+      }
+      mkdirSync(out.root, { recursive: true });
+      const sandboxes = new BubblewrapProvider();
+      const stack = new Stack({ runDirectory: out.root, tokenizer, engine });
+      try {
+        await stack.start();
+        if (engine.kind === 'llama')
+          await stack.publish(
+            { id: flags.checkpoint, version: 0 },
+            exportSampler(flags.checkpoint, join(out.root, 'weights')),
+          );
+        const spec: RolloutSpec = {
+          rolloutId,
+          task: task.directory,
+          harness: flags.harness,
+          group: rolloutId,
+          seed: flags.seed,
+          sampling: { temperature: Number(flags.temperature), topP: 1, topK: 0, maxTokens: 90 },
+          limits: { wallMs: 120_000, maxTurns: 12, maxTokens: 2000 },
+          labels: {},
+        };
+        const result = await runRollout(spec, {
+          gateway: stack.gateway,
+          sandboxes,
+          grader: new SandboxGrader(sandboxes),
+          socketRoot: stack.socketRoot,
+          folder: (id) => out.rollout(id),
+        });
+        const recorded = existsSync(out.rollout(rolloutId).telemetry);
+        const tree = recorded ? recoverDirectory(out.rollout(rolloutId).root) : null;
+        if (flags.json)
+          process.stdout.write(
+            JSON.stringify({
+              ...result,
+              folder: out.rollout(rolloutId).root,
+              tree: tree && treeToJson(tree),
+            }) + '\n',
+          );
+        else {
+          if (tree) process.stdout.write(describeTree(tree) + '\n');
+          process.stdout.write(`reward ${result.reward ?? 'none'} ${JSON.stringify(result.scores)}\n`);
+          if (result.fault)
+            process.stdout.write(
+              `fault ${result.fault.kind} ${result.fault.code}: ${result.fault.message}\n`,
+            );
+          process.stdout.write(`record ${out.rollout(rolloutId).root}\n`);
+        }
+        if (result.reward === null) process.exitCode = 1;
+      } finally {
+        await stack.close();
+        await sandboxes.sweep();
+      }
+    });
+}
+
+/** @throws TreewardError CLI_E_ENGINE */
+function engineSpec(text: string): EngineSpec {
+  if (text === 'llama') return { kind: 'llama', contextLength: 768, sequences: 2, threads: 1 };
+  if (text.startsWith('scripted:'))
+    return { kind: 'scripted', scripts: resolve(text.slice('scripted:'.length)) };
+  throw new TreewardError('CLI_E_ENGINE', `--engine ${text}: not known`, {
+    hints: ['llama', 'scripted:<dir>'],
+  });
+}

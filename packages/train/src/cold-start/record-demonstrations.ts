@@ -1,0 +1,126 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { randomStream, writeFileAtomic, type RunFolder } from '@treeward/base';
+import { demonstrationTask, writeTaskDirectory } from '@treeward/datasets';
+import { adapterByName, requireInstalled } from '@treeward/harness-adapters';
+import { RolloutPool, SandboxGrader, type RolloutSpec } from '@treeward/rollout';
+import { BubblewrapProvider } from '@treeward/sandbox';
+import { writeScript } from '../demonstrator.js';
+import { mean } from '../metrics.js';
+import { duration, type Progress } from '../progress.js';
+import { Stack } from '../processes/stack.js';
+
+export interface RecordOptions {
+  tokenizer: string;
+  /** Demonstrations by harness. */
+  counts: Readonly<Record<string, number>>;
+  seed: number;
+  concurrency: number;
+  perHarness: Readonly<Record<string, number>>;
+  signal?: AbortSignal;
+}
+
+/** What a demonstration was of: enough to make its task again. One line per demonstration in `demonstrations.jsonl`. */
+export interface DemonstrationEntry {
+  rolloutId: string;
+  harness: string;
+  /** Its task: `taskById`. */
+  task: string;
+  plan: string;
+}
+
+export const indexFile = (run: RunFolder): string => join(run.root, 'demonstrations.jsonl');
+
+export function readIndex(run: RunFolder): DemonstrationEntry[] {
+  return readFileSync(indexFile(run), 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as DemonstrationEntry);
+}
+
+/**
+ * A scripted demonstrator plays through the real harnesses: what the policy will later read (tool results, reminders, error
+ * texts) is what these CLIs really say. Resumable: finished rollouts are not run again.
+ */
+export async function recordDemonstrations(
+  run: RunFolder,
+  options: RecordOptions,
+  progress: Progress,
+): Promise<void> {
+  const sandboxes = new BubblewrapProvider();
+  await sandboxes.sweep();
+  for (const harness of Object.keys(options.counts)) await requireInstalled(adapterByName(harness));
+  const scripts = join(run.root, 'scripts');
+  const stack = new Stack({
+    runDirectory: run.root,
+    tokenizer: options.tokenizer,
+    engine: { kind: 'scripted', scripts },
+  });
+  const specs: RolloutSpec[] = [];
+  const entries: DemonstrationEntry[] = [];
+  for (const [harness, count] of Object.entries(options.counts)) {
+    for (let k = 0; k < count; k++) {
+      // Numbered within the harness, so that more of one harness can be added later without changing the others.
+      const task = demonstrationTask(k, `${options.seed}/${harness}`);
+      const rolloutId = `demo-${harness}-${String(k).padStart(5, '0')}`;
+      const directory = join(run.root, 'tasks', rolloutId);
+      if (!existsSync(join(directory, 'reward'))) writeTaskDirectory(task, directory);
+      const { plan } = writeScript(scripts, rolloutId, task, harness, {
+        seed: `${options.seed}/${rolloutId}`,
+      });
+      entries.push({ rolloutId, harness, task: task.id, plan });
+      specs.push({
+        rolloutId,
+        task: directory,
+        harness,
+        group: rolloutId,
+        seed: `${options.seed}/${rolloutId}`,
+        sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 200 },
+        limits: { wallMs: 240_000, maxTurns: 8, maxTokens: 2000 },
+        labels: { family: task.family, plan },
+      });
+    }
+  }
+  writeFileAtomic(indexFile(run), entries.map((entry) => JSON.stringify(entry) + '\n').join(''));
+  try {
+    await stack.start();
+    const pool = new RolloutPool(
+      {
+        gateway: stack.gateway,
+        sandboxes,
+        grader: new SandboxGrader(sandboxes),
+        socketRoot: stack.socketRoot,
+        folder: (id) => run.rollout(id),
+      },
+      { concurrency: options.concurrency, perHarness: options.perHarness },
+    );
+    const started = Date.now();
+    let done = 0;
+    const order = randomStream(options.seed, 'order').shuffle(specs);
+    const results = await pool.run(
+      order,
+      (result) => {
+        done++;
+        if (result.fault)
+          progress.line(`${result.rolloutId}: ${result.fault.code} ${result.fault.message.slice(0, 200)}`);
+        const seconds = (Date.now() - started) / 1000;
+        progress.update(
+          `demonstrations ${done}/${order.length} · ${duration((seconds / done) * (order.length - done))} left`,
+        );
+      },
+      options.signal ? { signal: options.signal } : {},
+    );
+    for (const plan of ['clean', 'dominant', 'other']) {
+      const rewards = results.flatMap((result, index) =>
+        order[index]!.labels['plan'] === plan && result.reward !== null ? [result.reward] : [],
+      );
+      if (rewards.length)
+        progress.line(
+          `plan ${plan}: ${rewards.length} demonstrations, mean reward ${mean(rewards).toFixed(3)}`,
+        );
+    }
+  } finally {
+    await stack.close();
+    await sandboxes.sweep();
+  }
+}

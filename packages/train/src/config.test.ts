@@ -1,0 +1,58 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { TreewardError } from '@treeward/base';
+import { loadConfig } from './config.js';
+
+function file(toml: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'config-')), 'a.toml');
+  writeFileSync(path, toml);
+  return path;
+}
+
+function failure(work: () => unknown): TreewardError {
+  try {
+    work();
+  } catch (error) {
+    if (TreewardError.isInstance(error)) return error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+describe('loadConfig', () => {
+  it('lays defaults under files under overrides, and replaces maps whole', () => {
+    const below = file('[run]\nsteps = 3\nseed = 9\n[rollouts]\ngroups = { openclaw = 4 }');
+    const above = file('[run]\nsteps = 5\n[rollouts]\ngroups = { agent-loop = 1 }');
+    const config = loadConfig([below, above], ['rollouts.group-size=7', 'run.name=x']);
+    expect(config.run).toMatchObject({ steps: 5, seed: 9, name: 'x' });
+    expect(config.rollouts).toMatchObject({ groups: { 'agent-loop': 1 }, group_size: 7, max_turns: 6 });
+  });
+
+  it.each([
+    ['[run]\nstep = 3', 'CONFIG_E_KEY', 'run.step'],
+    ['[optimiser]\nlr = 1', 'CONFIG_E_KEY', 'optimiser'],
+    ['[algo]\ntype = "rloo"\nstd_epsilon = 1', 'CONFIG_E_KEY', 'algo.std_epsilon'],
+    ['[algo]\ntype = "ppo"', 'CONFIG_E_VALUE', 'algo.type'],
+    ['[sampling]\ntemperature = -1', 'CONFIG_E_VALUE', 'sampling.temperature'],
+    ['[run]\nsteps = "many"', 'CONFIG_E_VALUE', 'run.steps'],
+  ])('refuses %j and names the field', (toml, code, field) => {
+    const path = file(toml);
+    const error = failure(() => loadConfig([path]));
+    expect([error.code, error.data['field']]).toEqual([code, field]);
+    expect(error.message).toContain(path);
+    expect(error.message).toContain(field);
+  });
+
+  it('names a file that is missing or not TOML, and an override without a value', () => {
+    expect(failure(() => loadConfig(['/nowhere.toml'])).code).toBe('CONFIG_E_FILE');
+    expect(failure(() => loadConfig([file('= 1')])).code).toBe('CONFIG_E_TOML');
+    expect(failure(() => loadConfig([], ['run.steps'])).code).toBe('CONFIG_E_OVERRIDE');
+  });
+
+  it.each(['mixed.toml', 'smoke.toml'])('accepts configs/%s', (name) => {
+    const path = fileURLToPath(new URL(`../configs/${name}`, import.meta.url));
+    expect(loadConfig([path]).run.name).toBe(name.replace('.toml', ''));
+  });
+});

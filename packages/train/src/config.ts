@@ -1,0 +1,193 @@
+import { readFileSync } from 'node:fs';
+import { parse as parseToml } from 'smol-toml';
+import { z } from 'zod';
+import { TreewardError } from '@treeward/base';
+
+/** Every key has a tested default; an unknown key anywhere is an error. Defaults < files, left to right < command line. */
+const run = z.strictObject({
+  name: z.string().default('mixed'),
+  /** Where runs lie; `runs/<name>` unless `--run-dir` says otherwise. */
+  dir: z.string().nullable().default(null),
+  seed: z.number().int().default(0),
+  steps: z.number().int().min(0).default(20),
+});
+
+const policy = z.strictObject({
+  /** Folder with model.safetensors, config.json, tokenizer.json. */
+  checkpoint: z.string().default('datasets/cold-start'),
+  template: z.literal('compact').default('compact'),
+});
+
+const engine = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('llama'),
+    context_length: z.number().int().min(64).default(768),
+    sequences: z.number().int().min(1).default(8),
+    threads: z.number().int().min(1).default(1),
+  }),
+  /** A demonstrator plays prepared replies (tests, demonstrations): no weights are sampled from. */
+  z.strictObject({ kind: z.literal('scripted') }),
+]);
+
+const sampling = z.strictObject({
+  temperature: z.number().min(0).default(1),
+  top_p: z.number().gt(0).max(1).default(1),
+  top_k: z.number().int().min(0).default(0),
+  max_tokens: z.number().int().min(1).default(90),
+});
+
+const rollouts = z.strictObject({
+  /** Groups per step by harness: { "claude-code" = 10, openclaw = 2 }. */
+  groups: z.record(z.string(), z.number().int().min(0)).default({ 'claude-code': 10, openclaw: 2 }),
+  group_size: z.number().int().min(1).default(4),
+  concurrency: z.number().int().min(1).default(6),
+  /** In flight at once, for harnesses that weigh more than others. */
+  per_harness: z.record(z.string(), z.number().int().min(1)).default({ openclaw: 2 }),
+  max_turns: z.number().int().min(1).default(6),
+  max_tokens: z.number().int().min(1).default(1200),
+  wall_seconds: z.number().gt(0).default(60),
+});
+
+const loss = {
+  clip_low: z.number().gt(0).default(0.2),
+  clip_high: z.number().gt(0).default(0.28),
+  /** c in w = min(exp(logp_old - logp_rollout), c). */
+  truncation: z.number().gt(0).default(2),
+  epochs: z.number().int().min(1).default(2),
+  minibatches: z.number().int().min(1).default(4),
+  kl_stop: z.number().min(0).default(0.03),
+};
+
+const algo = z.discriminatedUnion('type', [
+  /** Leave-one-out baseline, constant normaliser: unbiased whatever the harness does (credit.md). */
+  z.strictObject({ type: z.literal('rloo'), norm_tokens: z.number().gt(0).default(30), ...loss }),
+  /** Group mean and population standard deviation, token mean over the batch: as published, biased. */
+  z.strictObject({ type: z.literal('grpo'), std_epsilon: z.number().gt(0).default(1e-6), ...loss }),
+]);
+
+const optimizer = z.strictObject({
+  lr: z.number().gt(0).default(1e-4),
+  warmup_steps: z.number().int().min(0).default(3),
+  beta1: z.number().min(0).lt(1).default(0.9),
+  beta2: z.number().min(0).lt(1).default(0.99),
+  epsilon: z.number().gt(0).default(1e-8),
+  weight_decay: z.number().min(0).default(0),
+  max_grad_norm: z.number().gt(0).default(1),
+});
+
+const evaluation = z.strictObject({
+  /** Held-out tasks, run before the first and after the last step. 0 = none. */
+  tasks: z.number().int().min(0).default(96),
+  /** Share of held-out tasks by harness (the same tasks before and after). */
+  harnesses: z.record(z.string(), z.number().min(0)).default({ 'claude-code': 5, openclaw: 1 }),
+});
+
+const checkpoint = z.strictObject({
+  /** Latest checkpoints kept; every `keep_every`-th stays for good. */
+  keep: z.number().int().min(1).default(2),
+  keep_every: z.number().int().min(0).default(10),
+  /** Rollout folders of steps older than this are removed. 0 = keep all. */
+  keep_rollouts_of_steps: z.number().int().min(0).default(0),
+});
+
+const learner = z.strictObject({
+  threads: z.number().int().min(1).default(2),
+  /** Tokens, padding included, in one forward and backward. */
+  micro_batch_tokens: z.number().int().min(1).default(6000),
+});
+
+const schema = z.strictObject({
+  run: run.prefault({}),
+  policy: policy.prefault({}),
+  engine: engine.prefault({ kind: 'llama' }),
+  sampling: sampling.prefault({}),
+  rollouts: rollouts.prefault({}),
+  algo: algo.prefault({ type: 'rloo' }),
+  optimizer: optimizer.prefault({}),
+  learner: learner.prefault({}),
+  eval: evaluation.prefault({}),
+  checkpoint: checkpoint.prefault({}),
+});
+
+export type TrainConfig = z.infer<typeof schema>;
+
+type Tree = { [key: string]: unknown };
+
+const isTree = (value: unknown): value is Tree =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Maps are replaced whole (`groups`), sections merged key by key. */
+const MAPS = new Set(['groups', 'per_harness', 'harnesses']);
+
+function merge(below: Tree, above: Tree): Tree {
+  const out: Tree = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    out[key] = isTree(value) && isTree(out[key]) && !MAPS.has(key) ? merge(out[key], value) : value;
+  }
+  return out;
+}
+
+/** `rollouts.group-size=8` → {rollouts: {group_size: 8}}; values are read as TOML, else as a bare string. */
+function override(text: string): Tree {
+  const at = text.indexOf('=');
+  if (at < 1) {
+    throw new TreewardError('CONFIG_E_OVERRIDE', `--set ${text}: expected section.key=value`, {
+      hints: ['for example --set rollouts.group-size=8'],
+    });
+  }
+  const path = text.slice(0, at).replaceAll('-', '_').split('.');
+  const raw = text.slice(at + 1);
+  let value: unknown;
+  try {
+    value = (parseToml(`v = ${raw}`) as Tree)['v'];
+  } catch {
+    value = raw;
+  }
+  return path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree;
+}
+
+/**
+ * Reads `@ a.toml @ b.toml` and `--set` overrides into one resolved config.
+ * @throws TreewardError CONFIG_E_FILE, CONFIG_E_TOML, CONFIG_E_KEY (unknown key, named), CONFIG_E_VALUE, CONFIG_E_OVERRIDE
+ */
+export function loadConfig(files: readonly string[], overrides: readonly string[] = []): TrainConfig {
+  let tree: Tree = {};
+  for (const file of files) {
+    let text: string;
+    try {
+      text = readFileSync(file, 'utf8');
+    } catch (cause) {
+      throw new TreewardError('CONFIG_E_FILE', `cannot read config file ${file}`, { cause, data: { file } });
+    }
+    try {
+      tree = merge(tree, parseToml(text) as Tree);
+    } catch (cause) {
+      throw new TreewardError('CONFIG_E_TOML', `${file}: ${(cause as Error).message}`, {
+        cause,
+        data: { file },
+      });
+    }
+  }
+  for (const text of overrides) tree = merge(tree, override(text));
+  return parseConfig(tree, files.at(-1) ?? '(command line)');
+}
+
+export function parseConfig(tree: unknown, file: string): TrainConfig {
+  const parsed = schema.safeParse(tree);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0]!;
+  if (issue.code === 'unrecognized_keys') {
+    const field = [...issue.path, issue.keys[0]].join('.');
+    throw new TreewardError('CONFIG_E_KEY', `${file}: unknown key ${field}`, {
+      data: { file, field },
+      hints: [
+        '`treeward train --dry-run` prints every key with its value',
+        'keys are snake_case; there are no aliases',
+      ],
+    });
+  }
+  const field = issue.path.join('.');
+  throw new TreewardError('CONFIG_E_VALUE', `${file}: ${field || '(top level)'}: ${issue.message}`, {
+    data: { file, field },
+  });
+}

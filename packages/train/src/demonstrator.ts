@@ -1,0 +1,35 @@
+import { randomStream, writeJsonAtomic } from '@treeward/base';
+import {
+  demonstrate,
+  FINAL_TEXT,
+  stepArguments,
+  type GeneratedTask,
+  type Mixture,
+  type Step,
+} from '@treeward/datasets';
+import { adapterByName, toolCall, type HarnessAdapter } from '@treeward/harness-adapters';
+import type { ReplyPart } from '@treeward/messages';
+import { join } from 'node:path';
+
+/** An abstract step as the call this harness's policy would make: its own tool and argument names, verbatim. */
+export function stepToReply(step: Step, adapter: HarnessAdapter): ReplyPart[] {
+  return [{ type: 'tool_call', id: 'demo', ...toolCall(adapter.tools[step.verb], stepArguments(step)) }];
+}
+
+/** Prepares what a scripted policy will say in one rollout: `<scripts>/<rolloutId>.json`. */
+export function writeScript(
+  scripts: string,
+  rolloutId: string,
+  task: GeneratedTask,
+  harness: string,
+  options: { seed: string; mixture?: Mixture },
+): { plan: string } {
+  const adapter = adapterByName(harness);
+  const { plan, steps } = demonstrate(task, randomStream(options.seed, 'demonstration'), options.mixture);
+  const replies: ReplyPart[][] = [
+    ...steps.map((step) => stepToReply(step, adapter)),
+    [{ type: 'text', text: FINAL_TEXT }],
+  ];
+  writeJsonAtomic(join(scripts, `${rolloutId}.json`), { replies });
+  return { plan };
+}

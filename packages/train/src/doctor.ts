@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { adapters } from '@treeward/harness-adapters';
+import { getBackendInfo } from '@treeward/native';
+import { BubblewrapProvider, type SandboxTier } from '@treeward/sandbox';
+
+export interface DoctorReport {
+  node: { version: string };
+  harnesses: Record<string, { version: string | null; pin: string }>;
+  tensorflow: { version: string } | null;
+  native: { backend: string } | null;
+  llama: { version: string } | null;
+  sandbox: { tier: SandboxTier; reasons: string[] };
+  nvcc: string | null;
+  docker: string | null;
+  missing: { what: string; needed: boolean; fix: string }[];
+}
+
+const exec = promisify(execFile);
+
+async function output(command: string, args: readonly string[], pattern: RegExp): Promise<string | null> {
+  try {
+    const { stdout } = await exec(command, [...args], {
+      timeout: 20_000,
+      env: { ...process.env, TF_CPP_MIN_LOG_LEVEL: '3' },
+    });
+    return pattern.exec(stdout)?.[1] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** In a process of its own: a native library that cannot load must not take the doctor with it. */
+const tensorflowVersion = (): Promise<string | null> =>
+  output(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `const { tensorflowVersion } = await import(${JSON.stringify(import.meta.resolve('@treeward/learner'))}); console.log('tf', tensorflowVersion());`,
+    ],
+    /tf (\S+)/,
+  );
+
+export async function examine(): Promise<DoctorReport> {
+  const missing: DoctorReport['missing'] = [];
+  const harnesses: DoctorReport['harnesses'] = {};
+  for (const adapter of adapters) {
+    const installed = await adapter.detect();
+    harnesses[adapter.name] = { version: installed?.version ?? null, pin: adapter.pin };
+    if (!installed)
+      missing.push({
+        what: adapter.name,
+        needed: false,
+        fix: 'npm start installs it; until then its rollouts and tests are skipped',
+      });
+  }
+  const sandbox = await new BubblewrapProvider().probe();
+  if (sandbox.tier === 'none')
+    missing.push({ what: 'bubblewrap sandbox', needed: true, fix: sandbox.reasons.join('; ') });
+
+  const tensorflow = await tensorflowVersion();
+  if (!tensorflow)
+    missing.push({ what: 'libtensorflow', needed: true, fix: 'node tools/bootstrap.mjs setup' });
+
+  let native: DoctorReport['native'] = null;
+  try {
+    native = getBackendInfo();
+  } catch {
+    missing.push({ what: 'native addon', needed: true, fix: 'npx nx run native:build-native' });
+  }
+  return {
+    node: { version: process.version },
+    harnesses,
+    tensorflow: tensorflow ? { version: tensorflow } : null,
+    native,
+    llama: llamaVersion(),
+    sandbox,
+    nvcc: await output('nvcc', ['--version'], /release ([\d.]+)/),
+    docker: await output('docker', ['version', '--format', 'server {{.Server.Version}}'], /server (\S+)/),
+    missing,
+  };
+}
+
+function llamaVersion(): { version: string } | null {
+  try {
+    const file = fileURLToPath(new URL('../package.json', import.meta.resolve('node-llama-cpp')));
+    return { version: (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version };
+  } catch {
+    return null;
+  }
+}

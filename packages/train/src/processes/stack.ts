@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdirSync, rmSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { remoteGateway, type GatewayControl } from '@treeward/gateway';
+import { learnerEntry, RemoteLearner, type Learner, type TfjsLearnerOptions } from '@treeward/learner';
+import { engineMain, remoteEngine, type Engine, type Policy, type WeightsRef } from '@treeward/policy';
+import { Service } from './service.js';
+
+export type EngineSpec =
+  | { kind: 'llama'; contextLength: number; sequences: number; threads: number }
+  | { kind: 'scripted'; scripts: string };
+
+export interface StackOptions {
+  /** The run's folder: names the runtime directory, holds the logs. */
+  runDirectory: string;
+  tokenizer: string;
+  engine: EngineSpec;
+  /** Asked at every start of the learner. Absent: no learner (rollouts only). */
+  learner?: () => TfjsLearnerOptions;
+}
+
+/**
+ * The child processes of a run and the typed handles on them. Sockets lie in a short directory derived from the run's
+ * path (unix socket paths end at 107 bytes); a run that was killed finds and clears its own leftovers there.
+ */
+export class Stack {
+  readonly runtime: string;
+  readonly socketRoot: string;
+  readonly gateway: GatewayControl;
+  readonly engine: Engine;
+  readonly learner: Learner | null;
+  readonly services: { engine: Service; gateway: Service; learner: Service | null };
+
+  constructor(options: StackOptions) {
+    const runDirectory = resolve(options.runDirectory);
+    const digest = createHash('sha256').update(runDirectory).digest('hex').slice(0, 10);
+    this.runtime = join(tmpdir(), `treeward-${userInfo().uid}`, digest);
+    this.socketRoot = join(this.runtime, 's');
+    const socket = (name: string): string => join(this.runtime, `${name}.sock`);
+    const log = (name: string): string => join(runDirectory, `${name}.log`);
+    this.engine = remoteEngine(socket('engine'));
+    this.gateway = remoteGateway(socket('gateway'));
+    this.learner = options.learner
+      ? new RemoteLearner(socket('learner'), { scratch: join(this.runtime, 'batches') })
+      : null;
+    this.services = {
+      engine: new Service({
+        name: 'engine',
+        entry: engineMain,
+        socketPath: socket('engine'),
+        // `state` lets a restarted engine load the last published weights before it answers.
+        config: () => ({
+          ...options.engine,
+          tokenizer: options.tokenizer,
+          state: join(this.runtime, 'engine.json'),
+        }),
+        logFile: log('engine'),
+      }),
+      gateway: new Service({
+        name: 'gateway',
+        entry: fileURLToPath(new URL('gateway-main.js', new URL(import.meta.url.replace('/src/', '/dist/')))),
+        socketPath: socket('gateway'),
+        config: () => ({ engineSocket: socket('engine'), tokenizer: options.tokenizer }),
+        logFile: log('gateway'),
+      }),
+      learner: options.learner
+        ? new Service({
+            name: 'learner',
+            entry: learnerEntry,
+            socketPath: socket('learner'),
+            config: options.learner,
+            logFile: log('learner'),
+          })
+        : null,
+    };
+  }
+
+  async start(): Promise<void> {
+    rmSync(this.runtime, { recursive: true, force: true });
+    mkdirSync(this.socketRoot, { recursive: true });
+    // The sandbox's unprivileged uid walks through to its own rollout's directory; it can list none of them.
+    for (const directory of [join(this.runtime, '..'), this.runtime, this.socketRoot])
+      chmodSync(directory, 0o711);
+    await Promise.all(Object.values(this.services).map((service) => service?.start()));
+  }
+
+  /** Swaps the sampler's weights; a restarted engine gets the same ones again. */
+  async publish(policy: Policy, weights: WeightsRef): Promise<void> {
+    const restarts = this.services.engine.restarts;
+    try {
+      await this.engine.load(policy, weights);
+    } catch (error) {
+      for (let waited = 0; waited < 3000 && this.services.engine.restarts === restarts; waited += 50)
+        await sleep(50);
+      if (this.services.engine.restarts === restarts) throw error;
+      await this.services.engine.ready();
+      await this.engine.load(policy, weights);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Object.values(this.services).map((service) => service?.stop()));
+    rmSync(this.runtime, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,125 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { TreewardError, type RunFolder } from '@treeward/base';
+import type { Learner } from '@treeward/learner';
+import { RolloutPool, SandboxGrader } from '@treeward/rollout';
+import { BubblewrapProvider, type SandboxProvider } from '@treeward/sandbox';
+import { latestCheckpoint } from './checkpoints.js';
+import type { TrainConfig } from './config.js';
+import { Stack, type EngineSpec } from './processes/stack.js';
+import { RecoverPool } from './recover-pool.js';
+
+/** Everything a run keeps open: child processes, sandboxes, rollout pool, recovery threads. */
+export class Session {
+  readonly stack: Stack;
+  readonly sandboxes: SandboxProvider;
+  readonly pool: RolloutPool;
+  readonly recover: RecoverPool;
+  policyVersion = 0;
+  readonly #run: RunFolder;
+  #learnerRestarts = 0;
+
+  private constructor(stack: Stack, sandboxes: SandboxProvider, pool: RolloutPool, run: RunFolder) {
+    this.stack = stack;
+    this.sandboxes = sandboxes;
+    this.pool = pool;
+    this.recover = new RecoverPool();
+    this.#run = run;
+  }
+
+  /** Sweeps what a killed run left behind, then starts the processes. */
+  static async open(config: TrainConfig, run: RunFolder): Promise<Session> {
+    const { checkpoint } = config.policy;
+    const tokenizer = join(checkpoint, 'tokenizer.json');
+    for (const file of ['model.safetensors', 'config.json', 'tokenizer.json']) {
+      if (existsSync(join(checkpoint, file))) continue;
+      throw new TreewardError('CHECKPOINT_E_MISSING', `policy.checkpoint ${checkpoint} has no ${file}`, {
+        data: { file: join(checkpoint, file), field: 'policy.checkpoint' },
+        hints: [
+          '`treeward cold-start` makes the embedded default',
+          'or name a folder with model.safetensors, config.json and tokenizer.json',
+        ],
+      });
+    }
+    const sandboxes = new BubblewrapProvider();
+    await sandboxes.sweep();
+    const engine: EngineSpec =
+      config.engine.kind === 'llama'
+        ? {
+            kind: 'llama',
+            contextLength: config.engine.context_length,
+            sequences: config.engine.sequences,
+            threads: config.engine.threads,
+          }
+        : { kind: 'scripted', scripts: join(run.root, 'scripts') };
+    const stack = new Stack({
+      runDirectory: run.root,
+      tokenizer,
+      engine,
+      // Weights only: `restore` brings back the optimizer and the version as well.
+      learner: () => ({
+        checkpoint,
+        optimizer: {
+          kind: 'adamw',
+          lr: config.optimizer.lr,
+          betas: [config.optimizer.beta1, config.optimizer.beta2],
+          eps: config.optimizer.epsilon,
+          weightDecay: config.optimizer.weight_decay,
+        },
+        microBatchTokens: config.learner.micro_batch_tokens,
+        threads: config.learner.threads,
+      }),
+    });
+    await stack.start();
+    const pool = new RolloutPool(
+      {
+        gateway: stack.gateway,
+        sandboxes,
+        grader: new SandboxGrader(sandboxes),
+        socketRoot: stack.socketRoot,
+        folder: (rolloutId) => run.rollout(rolloutId),
+      },
+      { concurrency: config.rollouts.concurrency, perHarness: config.rollouts.per_harness },
+    );
+    const session = new Session(stack, sandboxes, pool, run);
+    await session.#restore();
+    return session;
+  }
+
+  learner(): Learner {
+    return this.stack.learner!;
+  }
+
+  /** The learner as it was at the last finished step, if there is one. */
+  async #restore(): Promise<void> {
+    const { path } = latestCheckpoint(this.#run);
+    if (existsSync(path)) await this.learner().load(path);
+  }
+
+  /** The learner's current weights become the sampler's. Versions count updates, one per step. */
+  async publish(): Promise<void> {
+    const { policy, weights } = await this.learner().publish(join(this.#run.root, 'weights'));
+    await this.stack.publish(policy, weights);
+    this.policyVersion = policy.version;
+  }
+
+  /** After a failed call: has the learner process died and come back, and is it where the last step left it? */
+  async learnerRestarted(): Promise<boolean> {
+    const service = this.stack.services.learner!;
+    for (let waited = 0; waited < 3000 && service.restarts === this.#learnerRestarts; waited += 50)
+      await sleep(50);
+    if (service.restarts === this.#learnerRestarts) return false;
+    await service.ready();
+    this.#learnerRestarts = service.restarts;
+    await this.#restore();
+    return true;
+  }
+
+  async close(): Promise<void> {
+    await this.recover.close();
+    await this.pool.close();
+    await this.stack.close();
+    await this.sandboxes.sweep();
+  }
+}

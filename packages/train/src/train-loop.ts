@@ -1,0 +1,209 @@
+/**
+ * The training loop, top to bottom: tasks → rollouts → recovery → credit → one update → new sampler weights → checkpoint.
+ *
+ * Deviations from the papers, named: `rloo` uses a leave-one-out baseline and a constant normaliser (planned rollouts ×
+ * norm_tokens) instead of GRPO's std and per-trajectory mean; every sampled token of every call stands in the loss once, failed
+ * and retried attempts included; infrastructure failures are outside baseline and loss. logp_old are the learner's weights at
+ * the start of the update; w = min(exp(logp_old - logp_rollout), c) covers what the sampler computed differently.
+ */
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { readJson, writeJsonAtomic, type RunFolder } from '@treeward/base';
+import { groupAdvantages, packTrees, type Learner, type PolicyLoss } from '@treeward/learner';
+import { INFRASTRUCTURE, type RolloutResult, type RolloutSpec } from '@treeward/rollout';
+import { latestCheckpoint, prune } from './checkpoints.js';
+import type { TrainConfig } from './config.js';
+import { evaluateHeldOut, type HeldOutResult } from './held-out.js';
+import { JsonlSink, type Metrics } from './metrics.js';
+import { Progress } from './progress.js';
+import { planStep } from './plan-step.js';
+import { batchMetrics } from './batch-metrics.js';
+import type { Session } from './session.js';
+import { StepProgress } from './step-progress.js';
+
+export interface TrainOutcome {
+  steps: number;
+  interrupted: boolean;
+  before: HeldOutResult | null;
+  after: HeldOutResult | null;
+  results: RolloutResult[];
+  /** Seconds by part, of this process's lifetime. */
+  time: { rollouts: number; recovery: number; update: number; evaluation: number };
+}
+
+/** First Ctrl-C: finish the step and save. Second: give the step up. */
+export interface StopSignals {
+  afterStep: AbortSignal;
+  now: AbortSignal;
+}
+
+/** What a finished step leaves in its checkpoint; the rename of that folder is what makes the step count. */
+interface StepRecord {
+  step: number;
+  metrics: Metrics;
+}
+
+export async function trainLoop(
+  config: TrainConfig,
+  run: RunFolder,
+  session: Session,
+  progress: Progress,
+  stop: StopSignals,
+): Promise<TrainOutcome> {
+  const signal = stop.now;
+  const sink = new JsonlSink(run.metrics);
+  const time = { rollouts: 0, recovery: 0, update: 0, evaluation: 0 };
+  const results: RolloutResult[] = [];
+  const timed = async <T>(part: keyof typeof time, work: () => Promise<T>): Promise<T> => {
+    const start = performance.now();
+    try {
+      return await work();
+    } finally {
+      time[part] += (performance.now() - start) / 1000;
+    }
+  };
+
+  // A resumed run continues from its last finished step; what came after that is redone with the same random streams.
+  const start = latestCheckpoint(run);
+  if (!existsSync(start.path)) {
+    await saveStep(run, session.learner(), 0);
+    commitStep(run, { step: 0, metrics: {} });
+  }
+  sink.rewind(start.step);
+  if (start.step > 0 && start.metricsMissing(run.metrics))
+    sink.log(readJson<StepRecord>(join(start.path, 'step.json')).metrics);
+  await session.publish();
+
+  const before = await timed('evaluation', () =>
+    evaluateHeldOut('before', config, run, session, progress, signal),
+  );
+
+  let step = start.step;
+  while (step < config.run.steps && !signal.aborted && !stop.afterStep.aborted) {
+    step++;
+    const stepStart = performance.now();
+    const lap = { ...time };
+
+    // Rollouts: groups of one task × harness, all with the same policy version.
+    const plan = planStep(config, run, step);
+    const display = new StepProgress(progress, step, config.run.steps, plan.specs.length);
+    const batch = await timed('rollouts', () =>
+      session.pool.run(plan.specs, (result) => display.done(result), { signal }),
+    );
+    if (signal.aborted) break; // the step in progress is lost, nothing else
+    results.push(...batch);
+
+    // Recovery: records → trees, on Piscina threads. A rollout that never got a record has no tree.
+    const usable = batch.filter(
+      (result) => isTrainable(result) && existsSync(run.rollout(result.rolloutId).telemetry),
+    );
+    const trees = await timed('recovery', () =>
+      session.recover.recover(usable.map((result) => run.rollout(result.rolloutId).root)),
+    );
+
+    // Credit: one vote per rollout, one baseline per task × harness; packed so that each sampled token stands once.
+    const advantages = groupAdvantages(
+      usable.map((result) => result.reward),
+      usable.map((result) => result.group),
+      config.algo.type === 'grpo'
+        ? { estimator: 'grpo', eps: config.algo.std_epsilon }
+        : { estimator: 'rloo' },
+    );
+    const packed = packTrees(trees, advantages);
+
+    // One atomic update; its weights are saved, then they become the sampler's. A learner that dies on the way comes back with
+    // the last finished step's weights, and the same update is made again.
+    const update = await timed('update', () =>
+      surviving(session, async () => {
+        const metrics = await session
+          .learner()
+          .update(packed, lossOf(config, plan.specs, step), optimizerOf(config, step));
+        await saveStep(run, session.learner(), step);
+        await session.publish();
+        return metrics;
+      }),
+    );
+
+    const metrics: Metrics = {
+      'progress/step': step,
+      'progress/done_frac': step / config.run.steps,
+      ...batchMetrics(batch, trees, advantages),
+      ...update,
+      'time/rollout': time.rollouts - lap.rollouts,
+      'time/recover': time.recovery - lap.recovery,
+      'time/update': time.update - lap.update,
+      'time/step': (performance.now() - stepStart) / 1000,
+    };
+    writeJsonAtomic(run.batch(step), {
+      step,
+      rollouts: plan.specs.map((spec) => spec.rolloutId),
+      used: usable.map((result) => result.rolloutId),
+    });
+    commitStep(run, { step, metrics });
+    sink.log(metrics);
+    display.finish(metrics);
+    prune(run, config.checkpoint, step);
+  }
+
+  const interrupted = signal.aborted || stop.afterStep.aborted;
+  const after =
+    interrupted || step === 0
+      ? null
+      : await timed('evaluation', () =>
+          evaluateHeldOut(`after-${step}`, config, run, session, progress, signal),
+        );
+  sink.close();
+  return { steps: step, interrupted, before, after, results, time };
+}
+
+/** Counts in baseline and loss: it has a number, and no machinery of ours failed under it. */
+function isTrainable(result: RolloutResult): boolean {
+  return result.reward !== null && (result.fault === null || !INFRASTRUCTURE.has(result.fault.kind));
+}
+
+async function surviving<T>(session: Session, work: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries >= 2 || !(await session.learnerRestarted())) throw error;
+    }
+  }
+}
+
+const working = (run: RunFolder, step: number): string =>
+  join(run.checkpoints, `.${basename(run.checkpoint(step))}.writing`);
+
+async function saveStep(run: RunFolder, learner: Learner, step: number): Promise<void> {
+  rmSync(working(run, step), { recursive: true, force: true });
+  mkdirSync(working(run, step), { recursive: true });
+  await learner.save(working(run, step));
+}
+
+/** The rename is the instant at which the step counts. */
+function commitStep(run: RunFolder, record: StepRecord): void {
+  writeJsonAtomic(join(working(run, record.step), 'step.json'), record);
+  rmSync(run.checkpoint(record.step), { recursive: true, force: true });
+  renameSync(working(run, record.step), run.checkpoint(record.step));
+}
+
+function lossOf(config: TrainConfig, specs: readonly RolloutSpec[], step: number): PolicyLoss {
+  const { algo } = config;
+  return {
+    kind: 'policy',
+    clipLow: algo.clip_low,
+    clipHigh: algo.clip_high,
+    truncation: algo.truncation,
+    // Per mini-batch: each holds 1/minibatches of the planned rollouts.
+    normaliser: algo.type === 'rloo' ? (specs.length * algo.norm_tokens) / algo.minibatches : 'batch-tokens',
+    epochs: algo.epochs,
+    minibatches: algo.minibatches,
+    klStop: algo.kl_stop,
+    seed: `${config.run.seed}/${step}`,
+  };
+}
+
+function optimizerOf(config: TrainConfig, step: number): { lr: number; maxGradNorm: number } {
+  const { lr, warmup_steps, max_grad_norm } = config.optimizer;
+  return { lr: lr * Math.min(1, step / Math.max(1, warmup_steps)), maxGradNorm: max_grad_norm };
+}

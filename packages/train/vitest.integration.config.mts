@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  root: import.meta.dirname,
+  cacheDir: '../../node_modules/.vite/train',
+  ssr: { resolve: { conditions: ['@treeward/source', 'module', 'node', 'development|production'] } },
+  test: {
+    name: 'train-integration',
+    environment: 'node',
+    include: ['src/**/*.integration.test.ts'],
+    pool: 'forks',
+    maxWorkers: 1,
+    reporters: ['default', ['json', { outputFile: '../../test-results/train-integration.json' }]],
+  },
+});
