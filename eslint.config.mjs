@@ -43,6 +43,12 @@ const depConstraints = [
   })),
 ];
 
+const boundaries = {
+  enforceBuildableLibDependency: true,
+  allow: ['^.*/eslint\\.config\\.mjs$'],
+  depConstraints,
+};
+
 export default [
   { ignores: ['**/dist', '**/out-tsc', '**/build', '**/.nx', '**/test-results', '**/runs'] },
   js.configs.recommended,
@@ -51,13 +57,17 @@ export default [
   {
     files: ['**/*.ts', '**/*.mts', '**/*.mjs'],
     rules: {
-      '@nx/enforce-module-boundaries': [
-        'error',
-        { enforceBuildableLibDependency: true, allow: ['^.*/eslint\\.config\\.mjs$'], depConstraints },
-      ],
+      '@nx/enforce-module-boundaries': ['error', boundaries],
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       'no-undef': 'off',
+    },
+  },
+  {
+    // Benchmarks measure the built package, imported by its name as a user would.
+    files: ['**/*.bench.ts'],
+    rules: {
+      '@nx/enforce-module-boundaries': ['error', { ...boundaries, allowCircularSelfDependency: true }],
     },
   },
   {
