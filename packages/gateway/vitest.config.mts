@@ -11,6 +11,8 @@ export default defineConfig({
     exclude: ['src/**/*.integration.test.ts'],
     pool: 'forks',
     maxWorkers: 1,
+    // Two shared cores: a test that takes a second alone can take twenty beside others.
+    testTimeout: 60_000,
     reporters: ['default', ['json', { outputFile: '../../test-results/gateway.json' }]],
   },
 });

@@ -168,10 +168,10 @@ export class CallRunner {
 
     const reply = { id: replyId(this.#options.rolloutId, call, dialect), model: request.model || 'policy' };
     const promptTokens = grown.ids.length;
+    exchange.hold({ ...reply, promptTokens, stream: request.stream }, this.#context.timing);
     const { contextLength } = await this.#context.sampler.facts(abort.signal);
     const room = contextLength - promptTokens;
     if (room < 1) return tooLong(exchange, dialect, promptTokens, contextLength);
-    exchange.hold({ ...reply, promptTokens, stream: request.stream }, this.#context.timing);
     let sampled: Sampled;
     try {
       sampled = await this.#sample(call, request, grown.ids, room, abort.signal);

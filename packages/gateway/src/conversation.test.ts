@@ -157,7 +157,7 @@ describe('any history that a harness can build', () => {
           const { grown } = made;
 
           const parent = grown.parent === null ? [] : calls[grown.parent]!.whole;
-          expect([...grown.ids.subarray(0, grown.keptIds)]).toEqual(parent.slice(0, grown.keptIds));
+          expect(grown.ids.subarray(0, grown.keptIds).join()).toBe(parent.slice(0, grown.keptIds).join());
           expect(grown.hash).toBe(hashTokens(grown.ids));
           // Decoding sees text only: the same whether ids were sampled or encoded.
           const rendered = [...messages.map((message) => template.decode(template.message(message)))].join(
@@ -176,7 +176,7 @@ describe('any history that a harness can build', () => {
           calls.push({ messages, reply: made.reply, whole: made.whole });
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { TreewardError } from '@treeward/base';
 import type { CompactTemplate, Engine, EngineFacts, Policy, Sampled, SampleRequest } from '@treeward/policy';
 
@@ -10,6 +11,8 @@ export class FakeEngine implements Engine {
   readonly requests: SampleRequest[] = [];
   contextLength = 4096;
   delayMs = 0;
+  /** Samplings that begin now end when it resolves, or when they are aborted. */
+  gate: Promise<void> | null = null;
   /** While set, every call fails with this code. */
   down: string | null = null;
   /** Instead of the usual answer. */
@@ -43,15 +46,12 @@ export class FakeEngine implements Engine {
     options: { signal?: AbortSignal } = {},
   ): Promise<Sampled> {
     this.requests.push(request);
-    if (this.delayMs > 0) {
-      await new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(resolve, this.delayMs);
-        options.signal?.addEventListener('abort', () => {
-          clearTimeout(timer);
-          reject(options.signal?.reason as Error);
-        });
-      });
-    }
+    const { signal } = options;
+    const aborted = new Promise<never>((_, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason as Error));
+    });
+    if (this.delayMs > 0) await sleep(this.delayMs);
+    if (this.gate) await Promise.race([this.gate, aborted]);
     if (this.down) throw new TreewardError(this.down, 'away');
     const tokens = this.tokensFor(request);
     return {
