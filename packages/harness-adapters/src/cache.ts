@@ -14,8 +14,8 @@ export function modulesOf(name: string, version: string): string {
 }
 
 /** What is really there, from the package's own manifest; null when it is absent or not readable as one. */
-export function packageVersion(directory: string): string | null {
-  const file = join(directory, 'package.json');
+export function packageVersion(directory: string, manifest = 'package.json'): string | null {
+  const file = join(directory, manifest);
   if (!existsSync(file)) return null;
   try {
     const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version?: unknown };

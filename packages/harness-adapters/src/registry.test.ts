@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { modulesOf, packageVersion } from './cache.js';
 import { NODE_PIN } from './openclaw/adapter.js';
@@ -76,6 +76,15 @@ describe('registry', () => {
     expect(await openclaw.detect()).toBeNull();
     install(join(modulesOf('node', '24.21.0'), `node-${platform}`), '24.21.0', 'bin/node');
     expect(await openclaw.detect()).toMatchObject({ version: '2026.0.1' });
+    expect((await openclaw.detect())?.mounts).toHaveLength(2);
+  });
+
+  it('shows the pinned OpenClaw a short manifest of the same version', async () => {
+    const openclaw = adapterByName('openclaw');
+    install(join(modulesOf('openclaw', openclaw.pin), 'openclaw'), openclaw.pin);
+    install(join(modulesOf('node', NODE_PIN), `node-${platform}`), NODE_PIN, 'bin/node');
+    const slim = (await openclaw.detect())!.mounts.find(({ inside }) => inside.endsWith('/package.json'))!;
+    expect(packageVersion(dirname(slim.host), basename(slim.host))).toBe(openclaw.pin);
   });
 
   it('pins what the bootstrap installs', () => {

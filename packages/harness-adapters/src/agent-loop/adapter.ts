@@ -1,5 +1,6 @@
-import { readFileSync, realpathSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { nodeMount } from '@treeward/sandbox';
 import { canonicaliser } from '../canonical/canonicaliser.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter } from '../types.js';
@@ -26,10 +27,7 @@ export const agentLoop: HarnessAdapter = {
     if (version === undefined) return null;
     return {
       version,
-      mounts: [
-        { host: LOOP, inside: `${INSIDE}/loop.mjs` },
-        { host: realpathSync(process.execPath), inside: `${INSIDE}/node` },
-      ],
+      mounts: [{ host: LOOP, inside: `${INSIDE}/loop.mjs` }, nodeMount().mount],
       entry: `${INSIDE}/loop.mjs`,
     };
   },
@@ -40,7 +38,7 @@ export const agentLoop: HarnessAdapter = {
 
   command(sandbox, installed, task, endpoint) {
     return {
-      argv: [`${INSIDE}/node`, installed.entry],
+      argv: [nodeMount().argv0, installed.entry],
       run: {
         cwd: sandbox.workspace,
         stdin: task.prompt,

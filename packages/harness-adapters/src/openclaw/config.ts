@@ -37,6 +37,8 @@ export function openclawConfig(workspace: string, endpoint: Endpoint): Record<st
         },
       },
     },
+    // Its log lines go to stdout, where the final text belongs; the transcript has more than they say.
+    logging: { consoleLevel: 'silent', level: 'silent' },
     tools: { profile: 'coding', allow: ['read', 'write', 'edit', 'exec'] },
   };
 }
