@@ -11,8 +11,8 @@ export default defineConfig({
     exclude: ['src/**/*.integration.test.ts'],
     pool: 'forks',
     // The llama tests start real engine processes; the default 5 s is short on a shared machine.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     maxWorkers: 1,
     reporters: ['default', ['json', { outputFile: '../../test-results/policy.json' }]],
   },

@@ -31,14 +31,17 @@ export const engineMain: string = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../dist/engine-main.js' : './engine-main.js', import.meta.url),
 );
 
-/** @throws TreewardError ENGINE_E_CONFIG, TOKENIZER_E_FILE, and what loading the noted weights throws */
+/** @throws TreewardError ENGINE_E_CONFIG, TOKENIZER_E_FILE */
 export async function createEngine(config: EngineConfig): Promise<Engine> {
   const { state, ...rest } = config;
   const engine = build(rest);
   if (state === undefined) return engine;
   if (existsSync(state)) {
     const { policy, weights } = readJson<{ policy: Policy; weights: WeightsRef }>(state);
-    await engine.load(policy, weights);
+    await engine.load(policy, weights).catch((error: unknown) => {
+      // A note of an earlier run, whose weights were cleaned away, must not keep a new run's engine from starting.
+      process.stderr.write(`engine: starts without a policy: ${(error as Error).message}\n`);
+    });
   }
   const load = engine.load.bind(engine);
   engine.load = async (policy, weights) => {
