@@ -206,5 +206,7 @@ describe('natural retries', () => {
 });
 
 afterAll(async () => {
-  expect((await sandboxes.sweep()).swept).toBe(0);
+  const { leaked, created, destroyed } = sandboxes.counters();
+  await sandboxes.close();
+  expect({ leaked, alive: created - destroyed }).toEqual({ leaked: 0, alive: 0 });
 });

@@ -11,7 +11,7 @@ const VERSION = '1.0.0';
 const { LOOP_BASE_URL, LOOP_KEY = '', LOOP_TRANSCRIPT } = process.env;
 const MAX_TURNS = Number(process.env.LOOP_MAX_TURNS ?? 10); // model calls, resampled ones included
 const MAX_RESAMPLES = 2; // per turn, after a malformed reply
-const MAX_ATTEMPTS = 6; // per model call, on connection errors and overload
+const MAX_ATTEMPTS = 8; // per model call, on connection errors and overload
 const MAX_RESULT = 16_000; // characters of one tool result
 const EXEC_MS = 60_000;
 
@@ -122,7 +122,12 @@ function post(body) {
       response.on('error', reject);
       response.on('end', () =>
         response.complete
-          ? resolve({ status: response.statusCode, after: Number(response.headers['retry-after']), text })
+          ? resolve({
+              status: response.statusCode,
+              after: Number(response.headers['retry-after']),
+              final: response.headers['x-should-retry'] === 'false',
+              text,
+            })
           : reject(new Error('the reply was cut off')),
       );
     });
@@ -138,10 +143,10 @@ async function sample(messages) {
     let problem;
     let wait = Math.min(250 * 2 ** (attempt - 1), 4000);
     try {
-      const { status, after, text } = await post(body);
+      const { status, after, final, text } = await post(body);
       if (status === 200) return JSON.parse(text).choices[0].message;
       problem = `HTTP ${status}: ${text.slice(0, 300)}`;
-      if (status < 500 && status !== 429 && status !== 408) throw new Fatal(problem);
+      if (final || (status < 500 && status !== 429 && status !== 408)) throw new Fatal(problem);
       if (after > 0) wait = Math.min(after * 1000, 30_000);
     } catch (error) {
       if (error instanceof Fatal) throw error;
