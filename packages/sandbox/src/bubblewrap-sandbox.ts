@@ -1,12 +1,10 @@
 import { closeSync, constants, mkdirSync, openSync, readdirSync } from 'node:fs';
 import { posix } from 'node:path';
 import { TreewardError } from '@treeward/base';
-import { BASE_ENV, WORKSPACE } from './bwrap-arguments.js';
-import { overlayChanges } from './changes.js';
+import { BASE_ENV } from './bwrap-arguments.js';
 import type { CounterSet } from './counters.js';
-import { modelUrl, type Launched } from './launch.js';
+import type { Launched } from './launch.js';
 import type { Lower } from './lower-cache.js';
-import { HOME } from './owner.js';
 import { copyTree } from './tree.js';
 import type { FileChange, RunOptions, RunResult, Sandbox, SandboxSession, SandboxTier } from './types.js';
 
@@ -27,8 +25,8 @@ export interface BubblewrapSandboxParts {
 export class BubblewrapSandbox implements Sandbox {
   readonly id: string;
   readonly tier: SandboxTier;
-  readonly workspace = WORKSPACE;
-  readonly home = HOME;
+  readonly workspace: string;
+  readonly home: string;
   readonly modelUrl: string | null;
   readonly #parts: BubblewrapSandboxParts;
   #destroyed: Promise<void> | null = null;
@@ -40,7 +38,9 @@ export class BubblewrapSandbox implements Sandbox {
     this.#parts = parts;
     this.id = parts.id;
     this.tier = parts.tier;
-    this.modelUrl = modelUrl(parts.launched.modelPort);
+    this.workspace = parts.launched.workspace;
+    this.home = parts.launched.home;
+    this.modelUrl = parts.launched.modelUrl;
   }
 
   session(): SandboxSession {
@@ -57,20 +57,25 @@ export class BubblewrapSandbox implements Sandbox {
   async write(path: string, data: string | Uint8Array, options: { mode?: number } = {}): Promise<void> {
     this.#assertOpen();
     const bytes = typeof data === 'string' ? Buffer.from(data) : data;
-    await this.#parts.launched.client.write(insidePath(path), bytes, options.mode ?? 0o644);
+    await this.#parts.launched.client.write(this.#inside(path), bytes, options.mode ?? 0o644);
   }
 
   async read(path: string): Promise<Uint8Array> {
     this.#assertOpen();
-    return this.#parts.launched.client.read(insidePath(path), MAX_READ);
+    return this.#parts.launched.client.read(this.#inside(path), MAX_READ);
   }
 
   async run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
     this.#assertOpen();
     const { counters, launched } = this.#parts;
     const started = performance.now();
-    const env = { ...BASE_ENV, ...options.env };
-    const result = await launched.client.exec(argv, env, insidePath(options.cwd ?? WORKSPACE), options);
+    const env = { ...BASE_ENV, HOME: this.home, ...options.env };
+    const result = await launched.client.exec(
+      argv,
+      env,
+      this.#inside(options.cwd ?? this.workspace),
+      options,
+    );
     counters.time('exec', performance.now() - started);
     if (result.timedOut) counters.add('timeout');
     return result;
@@ -78,10 +83,7 @@ export class BubblewrapSandbox implements Sandbox {
 
   changes(): Promise<FileChange[]> {
     this.#assertOpen();
-    const { launched, lower } = this.#parts;
-    return this.#reading(
-      overlayChanges({ upper: launched.upper, merged: launched.merged, lower: lower.path }),
-    );
+    return this.#reading(this.#parts.launched.changes());
   }
 
   exportWorkspace(directory: string): Promise<void> {
@@ -143,12 +145,12 @@ export class BubblewrapSandbox implements Sandbox {
   #assertOpen(): void {
     if (this.#destroyed) throw new TreewardError('SANDBOX_E_CLOSED', `sandbox ${this.id} is destroyed`);
   }
-}
 
-/** Relative paths start at the workspace. What they lead to is decided inside, where there is nothing to reach. */
-function insidePath(path: string): string {
-  if (path === '' || path.includes('\0')) {
-    throw new TreewardError('SANDBOX_E_OPTIONS', `${JSON.stringify(path)} is not a path`);
+  /** Relative paths start at the workspace. What they lead to is decided inside, where there is nothing to reach. */
+  #inside(path: string): string {
+    if (path === '' || path.includes('\0')) {
+      throw new TreewardError('SANDBOX_E_OPTIONS', `${JSON.stringify(path)} is not a path`);
+    }
+    return posix.isAbsolute(path) ? path : `${this.workspace}/${path}`;
   }
-  return posix.isAbsolute(path) ? path : `${WORKSPACE}/${path}`;
 }

@@ -19,6 +19,10 @@ import type { Sandbox } from './types.js';
 
 const root = scratch();
 const provider = new BubblewrapProvider({ root: join(root, 'root'), run: 'security' });
+afterAll(async () => {
+  await provider.close();
+  rmSync(root, { recursive: true, force: true });
+});
 const asRoot = process.getuid?.() === 0;
 
 describe('what a task cannot do', () => {
@@ -26,10 +30,6 @@ describe('what a task cannot do', () => {
   let sandbox: Sandbox;
   beforeAll(async () => {
     sandbox = await open({ mounts: [nodeMount().mount] });
-  });
-  afterAll(async () => {
-    await provider.close();
-    rmSync(root, { recursive: true, force: true });
   });
 
   it('read host secrets or host files at all', async () => {
@@ -173,8 +173,7 @@ print(json.dumps(out))`;
 });
 
 describe('harness runtimes inside', () => {
-  const open = sandboxOpener(() => other);
-  const other = new BubblewrapProvider({ root: join(scratch(), 'root'), run: 'runtimes' });
+  const open = sandboxOpener(() => provider);
   const claude =
     '/root/.cache/treeward/harnesses/claude-code@2.1.332/node_modules/@anthropic-ai/claude-code-linux-x64';
   const here = asRoot && existsSync(join(claude, 'claude'));

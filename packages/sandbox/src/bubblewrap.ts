@@ -10,6 +10,7 @@ import { LowerCache } from './lower-cache.js';
 import { inspectMachine, type Machine } from './machine.js';
 import { createOwnerFolder, defaultRoot, SANDBOX_UID, type OwnerFolder } from './owner.js';
 import { removeTree } from './remove-tree.js';
+import { launchUnsafe } from './unsafe.js';
 import { sweepRoot } from './sweep.js';
 import type { Sandbox, SandboxOptions, SandboxProvider, SandboxTier } from './types.js';
 
@@ -24,6 +25,13 @@ export interface BubblewrapOptions {
   createTimeout?: number;
   /** Milliseconds after which the sweeper ends a sandbox of a living owner. @default 6 hours */
   ttl?: number;
+  /**
+   * Where nothing can hold a sandbox, run tasks as plain processes of this user instead of refusing. Such sandboxes have
+   * tier `none`: they see the host, its network and its files. For tasks you wrote yourself. @default false
+   */
+  unsafe?: boolean;
+  /** What this machine offers; tests put another in its place. @default a look at the machine */
+  inspect?: () => { machine: Machine | null; reasons: string[] };
 }
 
 type ResolvedOptions = Required<BubblewrapOptions>;
@@ -57,6 +65,8 @@ export class BubblewrapProvider implements SandboxProvider {
       maxStarts: options.maxStarts ?? 4,
       createTimeout: options.createTimeout ?? 30_000,
       ttl: options.ttl ?? 6 * 3600 * 1000,
+      unsafe: options.unsafe ?? false,
+      inspect: options.inspect ?? inspectMachine,
     };
     this.#starts = new Limiter(this.#options.maxStarts);
   }
@@ -74,7 +84,7 @@ export class BubblewrapProvider implements SandboxProvider {
   /** Looks, then tries: only a sandbox that ran a command proves that they can be made here. Once per provider. */
   #probe(): Promise<Probed> {
     this.#probed ??= (async () => {
-      const { machine, reasons } = inspectMachine();
+      const { machine, reasons } = this.#options.inspect();
       if (!machine) return { tier: 'none' as const, reasons, machine };
       const tier = machine.mechanism === 'root' && machine.cgroups ? ('full' as const) : ('user' as const);
       try {
@@ -104,18 +114,19 @@ export class BubblewrapProvider implements SandboxProvider {
 
   async open(options: SandboxOptions): Promise<Sandbox> {
     const { machine, tier, reasons } = await this.#probe();
-    if (!machine) {
+    if (!machine && !this.#options.unsafe) {
       throw new TreewardError('SANDBOX_E_TIER', `this machine cannot hold sandboxes: ${reasons.join('; ')}`, {
         hints: [
           'treeward doctor',
           'run as root, or allow unprivileged user namespaces, and install bubblewrap',
+          'unsafe: true runs tasks unprotected',
         ],
       });
     }
     return this.#create(options, machine, tier);
   }
 
-  async #create(options: SandboxOptions, machine: Machine, tier: SandboxTier): Promise<Sandbox> {
+  async #create(options: SandboxOptions, machine: Machine | null, tier: SandboxTier): Promise<Sandbox> {
     const { id } = options;
     if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id)) {
       throw new TreewardError(
@@ -142,20 +153,11 @@ export class BubblewrapProvider implements SandboxProvider {
         const lower = await lowers.acquire(options.workspaceFrom);
         try {
           const { ttl } = this.#options;
-          const launched = await launch({
-            id,
-            machine,
-            folder,
-            limits,
-            lower,
-            mounts,
-            modelDirectory,
-            ttl,
-            signal,
-          });
+          const request = { id, folder, limits, lower, mounts, modelDirectory, ttl, signal };
+          const launched = machine ? await launch({ ...request, machine }) : await launchUnsafe(request);
           this.#counters.add('created');
           this.#counters.time('create', performance.now() - started);
-          const { cgroups } = machine;
+          const cgroups = machine?.cgroups;
           const sandbox = new BubblewrapSandbox({
             id,
             tier,
@@ -189,17 +191,17 @@ export class BubblewrapProvider implements SandboxProvider {
     }
   }
 
-  #prepare(machine: Machine): Ground {
+  #prepare(machine: Machine | null): Ground {
     if (!this.#ground) {
       const folder = createOwnerFolder(this.#options.root, this.#options.run);
-      const owner = machine.mechanism === 'root' ? { uid: SANDBOX_UID, gid: SANDBOX_UID } : undefined;
+      const owner = machine?.mechanism === 'root' ? { uid: SANDBOX_UID, gid: SANDBOX_UID } : undefined;
       this.#ground = { folder, lowers: new LowerCache(folder.lower, owner) };
     }
     return this.#ground;
   }
 
   async sweep(): Promise<{ swept: number; live: number }> {
-    const { machine } = inspectMachine();
+    const { machine } = this.#options.inspect();
     const result = await sweepRoot(this.#options.root, machine?.cgroups ?? null);
     this.#counters.add('swept', result.swept);
     return result;

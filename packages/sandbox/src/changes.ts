@@ -38,14 +38,8 @@ export async function overlayChanges({ upper, merged, lower }: ChangeSources): P
       if (!stat) continue;
       const before = lowerFd === null ? null : statEntry(at(lowerFd, name));
       const here = [...path, name];
-      const record = (kind: FileChange['kind'], more: Partial<FileChange> = {}): void => {
-        changes.push({
-          path: joinNames(here).toString('utf8'),
-          kind,
-          mode: stat.mode & 0o7777,
-          size: stat.isFile() ? stat.size : 0,
-          ...more,
-        });
+      const record = (kind: FileChange['kind'], mode = stat.mode & 0o7777): void => {
+        changes.push({ path: joinNames(here).toString('utf8'), kind, mode, size: 0 });
       };
       if (stat.isDirectory()) {
         if (here.length > MAX_DEPTH) {
@@ -64,26 +58,78 @@ export async function overlayChanges({ upper, merged, lower }: ChangeSources): P
           else await below(null);
         });
       } else if (stat.isCharacterDevice() && stat.rdev === 0) {
-        record('delete', { mode: 0 });
-      } else if (stat.isSymbolicLink()) {
-        const target = readLink(from);
-        if (!target) continue;
-        const same = before?.isSymbolicLink() && readLink(at(lowerFd as number, name))?.equals(target);
-        if (!same) record('symlink', { target: target.toString('utf8'), size: stat.size });
-      } else if (stat.isFile()) {
-        const sha256 = stat.size <= HASH_LIMIT ? await hashEntry(from) : undefined;
-        if (sha256 !== undefined && before && sameShape(stat, before)) {
-          if ((await hashEntry(at(lowerFd as number, name))) === sha256) continue;
-        }
-        record(before?.isFile() ? 'modify' : 'create', sha256 === undefined ? {} : { sha256 });
+        record('delete', 0);
       } else {
-        record('other');
+        const change = await entryChange(from, stat, before, before && at(lowerFd as number, name));
+        if (change) changes.push({ path: joinNames(here).toString('utf8'), ...change });
       }
     }
   };
 
   await inDirectory(Buffer.from(lower), (lowerFd) => walk(upper, lowerFd, []));
   return changes;
+}
+
+/** The same records from two complete trees, for where there is no overlay. A replaced directory shows by its files. */
+export async function plainChanges(current: number, lower: string): Promise<FileChange[]> {
+  const changes: FileChange[] = [];
+  const walk = async (fd: number, lowerFd: number | null, path: readonly Buffer[]): Promise<void> => {
+    const now = listNames(fd);
+    const seen = new Set(now.map((name) => name.toString('latin1')));
+    for (const name of lowerFd === null ? [] : listNames(lowerFd)) {
+      if (seen.has(name.toString('latin1'))) continue;
+      changes.push({ path: joinNames([...path, name]).toString('utf8'), kind: 'delete', mode: 0, size: 0 });
+    }
+    for (const name of now) {
+      const from = at(fd, name);
+      const stat = statEntry(from);
+      if (!stat) continue;
+      const before = lowerFd === null ? null : statEntry(at(lowerFd, name));
+      const here = [...path, name];
+      if (!stat.isDirectory() || here.length > MAX_DEPTH) {
+        const change = await entryChange(from, stat, before, before && at(lowerFd as number, name));
+        if (change) changes.push({ path: joinNames(here).toString('utf8'), ...change });
+        continue;
+      }
+      if (!before?.isDirectory() || (before.mode & 0o7777) !== (stat.mode & 0o7777)) {
+        changes.push({
+          path: joinNames(here).toString('utf8'),
+          kind: 'dir',
+          mode: stat.mode & 0o7777,
+          size: 0,
+        });
+      }
+      await inDirectory(from, async (child) => {
+        if (lowerFd === null || !before?.isDirectory()) return walk(child, null, here);
+        return inDirectory(at(lowerFd, name), (childLower) => walk(child, childLower, here));
+      });
+    }
+  };
+  await inDirectory(Buffer.from(lower), (lowerFd) => walk(current, lowerFd, []));
+  return changes;
+}
+
+/** What became of anything but a directory; null when it is as it was. */
+async function entryChange(
+  from: Buffer,
+  stat: Stats,
+  before: Stats | null,
+  beforePath: Buffer | null,
+): Promise<Omit<FileChange, 'path'> | null> {
+  const mode = stat.mode & 0o7777;
+  if (stat.isSymbolicLink()) {
+    const target = readLink(from);
+    if (!target || (beforePath && before?.isSymbolicLink() && readLink(beforePath)?.equals(target)))
+      return null;
+    return { kind: 'symlink', mode, size: stat.size, target: target.toString('utf8') };
+  }
+  if (!stat.isFile()) return { kind: 'other', mode, size: 0 };
+  const sha256 = stat.size <= HASH_LIMIT ? await hashEntry(from) : undefined;
+  if (sha256 !== undefined && beforePath && before && sameShape(stat, before)) {
+    if ((await hashEntry(beforePath)) === sha256) return null;
+  }
+  const kind = before?.isFile() ? 'modify' : 'create';
+  return { kind, mode, size: stat.size, ...(sha256 === undefined ? {} : { sha256 }) };
 }
 
 const joinNames = (names: readonly Buffer[]): Buffer =>

@@ -2,18 +2,18 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { AgentClient } from './agent-client.js';
-import { bwrapCommand, MODEL_PORT } from './bwrap-arguments.js';
+import { bwrapCommand, WORKSPACE } from './bwrap-arguments.js';
+import { orFailure, settlesWithin, watch } from './child.js';
 import { createCgroup, killCgroup, removeCgroup } from './cgroups.js';
+import { overlayChanges } from './changes.js';
 import type { Lower } from './lower-cache.js';
 import type { Machine } from './machine.js';
-import { removeLease, SANDBOX_UID, sandboxDirectory, writeLease, type OwnerFolder } from './owner.js';
+import { HOME, removeLease, SANDBOX_UID, sandboxDirectory, writeLease, type OwnerFolder } from './owner.js';
 import { processStart } from './processes.js';
 import { openDirectory } from './tree.js';
-import type { Mount, SandboxLimits } from './types.js';
+import type { FileChange, Mount, SandboxLimits } from './types.js';
 
-const MAX_STDERR = 64 * 1024;
 /** After closing the agent's input; a starved machine may need it, an idle one takes 5 ms. */
 const CLOSE_PATIENCE_MS = 500;
 const KILL_PATIENCE_MS = 10_000;
@@ -30,12 +30,15 @@ export interface LaunchRequest {
   signal: AbortSignal;
 }
 
-/** What runs: the bwrap process, its agent, and open directories of its mounts. */
+/** What runs: a process, its agent, and open directories of its mounts. */
 export interface Launched {
   client: AgentClient;
-  upper: number;
+  /** An open directory: the workspace as seen inside. */
   merged: number;
-  modelPort: number | null;
+  workspace: string;
+  home: string;
+  modelUrl: string | null;
+  changes(): Promise<FileChange[]>;
   /** Ends everything inside and removes every trace. False when something stayed for the sweeper. */
   tearDown(): Promise<boolean>;
 }
@@ -90,7 +93,15 @@ export async function launch(request: LaunchRequest): Promise<Launched> {
     const { port } = await orFailure(client.ready, started.failure, signal);
     for (const name of ['u', 'm']) open.push(openDirectory(join(`/proc/${pid}/root`, directory, name)));
     const [upper, merged] = open as [number, number];
-    return { client, upper, merged, modelPort: port || null, tearDown };
+    return {
+      client,
+      merged,
+      workspace: WORKSPACE,
+      home: HOME,
+      modelUrl: modelUrl(port),
+      changes: () => overlayChanges({ upper, merged, lower: request.lower.path }),
+      tearDown,
+    };
   } catch (error) {
     await tearDown();
     throw error;
@@ -139,50 +150,8 @@ function start(request: LaunchRequest, directory: string, procs: readonly string
   } finally {
     closeSync(seccomp);
   }
-  let stderr = '';
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    if (stderr.length < MAX_STDERR) stderr += text;
-  });
-  const exited = new Promise<void>((resolve) => {
-    child.once('exit', () => resolve());
-    child.once('error', () => resolve());
-  });
-  const failure = new Promise<never>((_, reject) => {
-    child.once('error', reject);
-    // 'close', not 'exit': by then its last words have been read.
-    child.once('close', (code, killed) =>
-      reject(new Error(`${stderr.trim() || 'no message'} (${killed ?? `exit ${code}`})`)),
-    );
-  });
-  failure.catch(() => undefined);
-  return { child, exited, failure };
+  return watch(child);
 }
 
-async function orFailure<T>(work: Promise<T>, failure: Promise<never>, signal: AbortSignal): Promise<T> {
-  let onAbort = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort);
-  });
-  // The agent's end shows first as a closed pipe; bwrap's own words follow and say more.
-  const said = work.catch((error: unknown) =>
-    Promise.race([failure, delay(1000).then(() => Promise.reject(error))]),
-  );
-  try {
-    return await Promise.race([said, failure, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}
-
-async function settlesWithin(work: Promise<void>, ms: number): Promise<boolean> {
-  const stop = new AbortController();
-  const timer = delay(ms, false, { signal: stop.signal }).catch(() => false);
-  const settled = await Promise.race([work.then(() => true), timer]);
-  stop.abort();
-  return settled;
-}
-
-export const modelUrl = (port: number | null): string | null =>
-  port === null ? null : `http://127.0.0.1:${port || MODEL_PORT}`;
+/** The agent reports port 0 when it forwards nothing. */
+export const modelUrl = (port: number): string | null => (port ? `http://127.0.0.1:${port}` : null);

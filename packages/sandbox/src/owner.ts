@@ -65,7 +65,7 @@ export function createOwnerFolder(root: string, run: string): OwnerFolder {
   };
   mkdirSync(folder.lower, { mode: 0o711 });
   mkdirSync(join(path, 'sb'), { mode: 0o711 });
-  writeFileSync(folder.seccomp, seccompProgram());
+  if (process.arch === 'x64') writeFileSync(folder.seccomp, seccompProgram()); // elsewhere only `unsafe` gets here
   copyFileSync(agentBinary(), folder.agent); // a copy: the checkout may be out of the sandbox uid's reach
   chmodSync(folder.agent, 0o555);
   writeEtc(join(path, 'etc'));

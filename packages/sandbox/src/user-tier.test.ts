@@ -65,6 +65,7 @@ it.skipIf(reason !== null)(
             HOME: home,
             TMPDIR: join(home, 'tmp'),
             TREEWARD_VITEST_SCRATCH: home,
+            TREEWARD_EXPECT_TIER: 'user',
           },
         },
       ).catch((error: { stdout: string; stderr: string }) => error);

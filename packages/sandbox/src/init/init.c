@@ -103,7 +103,8 @@ static int agent_main(int argc, char **argv) {
     /* The supervisor is gone or is closing us: as pid 1 our exit takes the whole namespace along. */
     if (fds[0].revents && !frame_pump(handle)) {
       if (getpid() == 1) kill(-1, SIGKILL);
-      else kill_descendants(getpid());
+      else
+        for (int i = 0; i < 200 && kill_descendants(getpid()); i++) usleep(2000);
       return 0;
     }
   }
