@@ -188,6 +188,19 @@ describe('equal replies to one prompt', () => {
   });
 });
 
+it('of equal replies prefers the one that was continued before', () => {
+  const rewritten = { messages: { parent: null, kept: 0, appended: [user('rewritten')] } };
+  const { from: _, ...bare } = goesOn(3, 0, [3, 4], { ...rewritten, prompt: [1, 2, 3, 4, 8] });
+  const equalReply = { ...again, reply: [3, 4], parts: text('first') };
+  const tree = recover(first, equalReply, goesOn(2, 0, [3, 4], rewritten), bare);
+  expect(passes(tree, 3)).toEqual([0]);
+});
+
+it('has no logprob at all where not every token has one', () => {
+  const tree = recover({ ...first, logprobs: 'short' });
+  expect([...tree.logprobs_T]).toEqual([Number.NaN, Number.NaN, Number.NaN, Number.NaN]);
+});
+
 it('holds a reply that is repeated only in part as an observation', () => {
   const tree = recover(first, {
     ...goesOn(1, 0, []),
@@ -261,7 +274,9 @@ describe('damage', () => {
   it('events that contradict each other make their call untrained', () => {
     const builder = new RecordBuilder().call(first).end();
     const end = builder.events.find((event) => event.type === 'call.end')!;
-    const tree = recoverTree(builder.record([...builder.events, { ...end, status: 500 }]));
+    const other = { ...end, status: 500, delivery: 'partial' } as typeof end;
+    const tree = recoverTree(builder.record([...builder.events, other]));
+    expect(recoverTree(builder.record([other, ...builder.events]))).toEqual(tree);
     expect(tree.issues).toMatchObject([{ severity: 'fatal', code: 'TREE_CONFLICT', call: 0 }]);
     expect(call(tree, 0).untrained).toBe('the record contradicts itself about this call');
   });
@@ -343,6 +358,7 @@ describe('verdict', () => {
     expect(failed.reward).toBeNull();
     builder.events.push({ type: 'verifier', time: 10, reward: 0, scores: {} });
     expect(recoverTree(builder.record())).toMatchObject({ reward: 0, verdict: { kind: 'trainable' } });
+    expect(recoverTree(builder.record(builder.events.toReversed())).reward).toBe(0);
     builder.events.push({ type: 'rollout.end', time: 11, status: 'cancelled' });
     expect(recoverTree(builder.record()).verdict.reason).toBe('the rollout was cancelled');
   });
