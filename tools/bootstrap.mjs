@@ -40,7 +40,7 @@ const commands = {
     const unknown = (only ?? args).filter((name) => !allSteps.includes(name));
     if (unknown.length > 0) throw usage(`unknown: ${unknown.join(', ')}; steps are ${allSteps.join(', ')}`);
     const report = await setup({ only });
-    process.stderr.write(`[setup] ready after ${report.again?.seconds ?? report.seconds} s\n`);
+    process.stderr.write(`[setup] ready after ${report.totalSeconds} s\n`);
     return 0;
   },
   async start(args) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { BootError } from './lib/errors.mjs';
 import { checkNode } from './lib/node-version.mjs';
 import { cacheRoot, root, writableFolder } from './lib/paths.mjs';
-import { progressPrinter, setupReport } from './lib/report.mjs';
+import { progressPrinter, setupReport, withEarlierWork } from './lib/report.mjs';
 import { schedule } from './lib/schedule.mjs';
 import { readStamp, writeStamp } from './lib/stamp.mjs';
 import { nativeBuild, typescriptBuild } from './steps/build.mjs';
@@ -16,7 +16,7 @@ import { tfjsBinding } from './steps/tfjs-binding.mjs';
 /** All pins of things fetched outside package-lock.json. */
 export const pins = JSON.parse(readFileSync(join(root, 'tools/pins.json'), 'utf8'));
 
-/** Written after every setup that did something; the run summary takes the install time from it. */
+/** Written by every setup; the run summary takes `totalSeconds`, the time before training began, from it. */
 export const reportFile = join(root, '.treeward-setup.json');
 
 /** What every command but the main job needs: all steps save the harnesses, in the order they are shown. */
@@ -63,7 +63,7 @@ function makeSteps(printer, only) {
  * Brings this checkout to where Treeward runs: npm packages, system packages, libtensorflow, builds, harnesses.
  * What is already there is left alone. `optional` names steps whose failure is reported but does not stop.
  *
- * @returns the report that is also written to `.treeward-setup.json`
+ * @returns the report of this run, see `setupReport`
  * @throws BootError of the first failed step, `BOOT_E_NODE_VERSION`, `BOOT_E_NOT_WRITABLE`
  */
 export async function setup({ only, optional = [] } = {}) {
@@ -77,14 +77,9 @@ export async function setup({ only, optional = [] } = {}) {
   const records = await schedule(steps, {
     onEnd: (_, record) => printer.end(record),
   });
-  const seconds = Math.round((performance.now() - began) / 100) / 10;
-  const report = setupReport(records, { pins, seconds, startedAt, cache: cacheRoot() });
-  const last = readStamp(reportFile);
-  // A run that found everything in place keeps the figures of the one that installed it.
-  writeStamp(
-    reportFile,
-    report.changed || last === undefined ? report : { ...last, again: { startedAt, seconds } },
-  );
+  const totalSeconds = Math.round((performance.now() - began) / 100) / 10;
+  const report = setupReport(records, { pins, totalSeconds, startedAt, cache: cacheRoot() });
+  writeStamp(reportFile, withEarlierWork(report, readStamp(reportFile)));
   const fatal = records.filter((record) => !optional.includes(record.id) && record.error !== undefined);
   if (fatal.length > 0) {
     const [first] = fatal;

@@ -26,28 +26,40 @@ export function progressPrinter(write = (line) => process.stderr.write(`${line}\
   };
 }
 
-/** What `.treeward-setup.json` holds: how long the install took, step by step, and with what versions. */
-export function setupReport(records, { pins, seconds, startedAt, cache }) {
+/** How this run of the setup went: how long it took, step by step, and with what versions. */
+export function setupReport(records, { pins, totalSeconds, startedAt, cache }) {
   return {
     startedAt,
-    seconds,
+    totalSeconds,
     ok: records.every((record) => record.status !== 'failed' && record.status !== 'blocked'),
-    changed: records.some((record) => record.status === 'done'),
     cache,
     versions: {
       node: process.versions.node,
       tensorflow: pins.tensorflow.version,
       harnesses: Object.fromEntries(Object.entries(pins.harnesses).map(([name, pin]) => [name, pin.version])),
     },
-    steps: records.map(({ id, title, status, seconds: took, detail, error }) => ({
+    steps: records.map(({ id, title, status, seconds, detail, error }) => ({
       id,
       title,
       status,
-      seconds: took,
+      seconds,
+      startedAt,
       ...(detail === undefined ? {} : { detail }),
       ...(error === undefined
         ? {}
         : { error: { code: error.code ?? 'BOOT_E_UNEXPECTED', message: error.message } }),
     })),
   };
+}
+
+/**
+ * What `.treeward-setup.json` holds: the latest run, but for a step that found everything in place (or was not
+ * part of it) the record of the run that did the work.
+ */
+export function withEarlierWork(report, earlier) {
+  const steps = new Map((earlier?.steps ?? []).map((step) => [step.id, step]));
+  for (const step of report.steps) {
+    if (step.status !== 'ready' || !steps.has(step.id)) steps.set(step.id, step);
+  }
+  return { ...report, steps: [...steps.values()] };
 }
