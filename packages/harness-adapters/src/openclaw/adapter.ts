@@ -31,7 +31,7 @@ export const openclaw: HarnessAdapter = {
     edit: { tool: 'edit', arguments: ['path', 'edits.0.oldText', 'edits.0.newText'] },
     exec: { tool: 'exec', arguments: ['command'] },
   },
-  limits: { memory: 3 * 1024 ** 3 },
+  limits: { memory: 1.5 * 1024 ** 3 },
 
   async detect() {
     const modules = modulesOf('openclaw', PIN);
