@@ -20,3 +20,4 @@ export { RemoteLearner } from './remote-learner.js';
 export { learnerEntry, spawnLearner, type SpawnedLearner } from './spawn-learner.js';
 export { writeGguf } from './export/gguf.js';
 export { readWeights, writeWeights, type Weights } from './checkpoint.js';
+export { tensorflowVersion } from './tf/version.js';

@@ -1,3 +1,4 @@
+export { lastConversation, type Conversation } from './conversation.js';
 export { loadTask } from './task.js';
 export { parseVerdict, SandboxGrader, type SandboxGraderOptions } from './grade.js';
 export { runRollout, type RolloutDeps } from './run-rollout.js';

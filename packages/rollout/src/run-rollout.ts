@@ -18,7 +18,9 @@ import {
 } from '@treeward/harness-adapters';
 import type { RunResult, Sandbox, SandboxProvider } from '@treeward/sandbox';
 import { RecordWriter, type RecordEvent } from '@treeward/telemetry';
+import { lastConversation } from './conversation.js';
 import { faultOf } from './faults.js';
+import { rewardPayload } from './payload.js';
 import { settle } from './settle.js';
 import { loadTask } from './task.js';
 import type { Grader, RolloutResult, RolloutSpec, Task } from './types.js';
@@ -147,7 +149,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     const grade = await deps.grader.grade(
       task,
       workspaceCopy,
-      payloadOf(task, run),
+      rewardPayload(task, lastConversation(folder.root)),
       signal ? { signal } : {},
     );
     result.reward = grade.reward;
@@ -161,7 +163,12 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
         message: `the harness ran into its limit of ${spec.limits.wallMs} ms`,
       };
     }
-    await appendEvent(folder, { type: 'verifier', time: Date.now(), reward: grade.reward, scores: grade.scores });
+    await appendEvent(folder, {
+      type: 'verifier',
+      time: Date.now(),
+      reward: grade.reward,
+      scores: grade.scores,
+    });
     status = 'completed';
   } catch (error) {
     const { code, message } = toPlainError(error);
@@ -249,16 +256,6 @@ async function keepWitnesses(
   }
   const changes = await sandbox.changes();
   writeFileAtomic(folder.workspaceDiff, changes.map((change) => JSON.stringify(change) + '\n').join(''));
-}
-
-function payloadOf(task: Task, run: RunResult): Record<string, unknown> {
-  return {
-    task_id: task.id,
-    user_query: task.query,
-    metadata: task.metadata,
-    final_message: run.stdout.slice(-4000),
-    transcript: [],
-  };
 }
 
 async function appendEvent(folder: RolloutFolder, event: RecordEvent): Promise<void> {

@@ -1,6 +1,6 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SandboxLimits } from './types.js';
 
@@ -69,6 +69,12 @@ const directories = (layout: CgroupLayout, name: string): string[] =>
     ? [layout.roots.memory, layout.roots.pids, layout.roots.cpu].map((root) => join(root, PARENT, name))
     : [join(layout.root, PARENT, name)];
 
+/**
+ * The parent group is one sibling among the machine's processes: with the usual weight all sandboxes together would get the
+ * CPU of a single process, and starve on a busy machine. Times the usual weight.
+ */
+const GROUP_WEIGHT = 16;
+
 /** Makes the groups and sets the limits. Returns the `cgroup.procs` files to join by. */
 export async function createCgroup(
   layout: CgroupLayout,
@@ -86,11 +92,13 @@ export async function createCgroup(
     await writeFile(join(memory, 'memory.memsw.limit_in_bytes'), String(limits.memory)).catch(ignoreMissing);
     await writeFile(join(pids, 'pids.max'), String(limits.pids));
     await writeFile(join(cpu, 'cpu.cfs_quota_us'), quota);
+    await writeFile(join(dirname(cpu), 'cpu.shares'), String(GROUP_WEIGHT * 1024));
   } else {
     await writeFile(join(memory, 'memory.max'), String(limits.memory));
     await writeFile(join(memory, 'memory.swap.max'), '0').catch(ignoreMissing);
     await writeFile(join(pids, 'pids.max'), String(limits.pids));
     await writeFile(join(cpu, 'cpu.max'), `${quota} ${PERIOD_US}`);
+    await writeFile(join(dirname(cpu), 'cpu.weight'), String(GROUP_WEIGHT * 100));
   }
   return made.map((directory) => join(directory, 'cgroup.procs'));
 }

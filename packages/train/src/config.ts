@@ -60,7 +60,7 @@ const loss = {
 
 const algo = z.discriminatedUnion('type', [
   /** Leave-one-out baseline, constant normaliser: unbiased whatever the harness does (credit.md). */
-  z.strictObject({ type: z.literal('rloo'), norm_tokens: z.number().gt(0).default(30), ...loss }),
+  z.strictObject({ type: z.literal('rloo'), norm_tokens: z.number().gt(0).default(40), ...loss }),
   /** Group mean and population standard deviation, token mean over the batch: as published, biased. */
   z.strictObject({ type: z.literal('grpo'), std_epsilon: z.number().gt(0).default(1e-6), ...loss }),
 ]);
@@ -93,7 +93,7 @@ const checkpoint = z.strictObject({
 const learner = z.strictObject({
   threads: z.number().int().min(1).default(2),
   /** Tokens, padding included, in one forward and backward. */
-  micro_batch_tokens: z.number().int().min(1).default(6000),
+  micro_batch_tokens: z.number().int().min(1).default(2048),
 });
 
 const schema = z.strictObject({

@@ -194,8 +194,7 @@ function lossOf(config: TrainConfig, specs: readonly RolloutSpec[], step: number
     clipLow: algo.clip_low,
     clipHigh: algo.clip_high,
     truncation: algo.truncation,
-    // Per mini-batch: each holds 1/minibatches of the planned rollouts.
-    normaliser: algo.type === 'rloo' ? (specs.length * algo.norm_tokens) / algo.minibatches : 'batch-tokens',
+    normaliser: algo.type === 'rloo' ? specs.length * algo.norm_tokens : 'batch-tokens',
     epochs: algo.epochs,
     minibatches: algo.minibatches,
     klStop: algo.kl_stop,

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { randomStream } from '@treeward/base';
 import { BpeTokenizer, CompactTemplate } from '@treeward/policy';
-import type { Conversation } from './conversation.js';
+import type { Conversation } from '@treeward/rollout';
 import { CONTEXT_WEIGHT, demonstrationRow, malformedRow, packRows } from './demonstration-rows.js';
 
 const tokenizer = BpeTokenizer.load(

@@ -2,7 +2,7 @@ import type { Message, ReplyPart } from '@treeward/messages';
 import type { Random } from '@treeward/base';
 import type { PackedTrees } from '@treeward/learner';
 import type { CompactTemplate } from '@treeward/policy';
-import type { Conversation } from './conversation.js';
+import type { Conversation } from '@treeward/rollout';
 
 /** One training sequence. `weight_T` is the loss weight of predicting each token; the first token is never predicted. */
 export interface Row {

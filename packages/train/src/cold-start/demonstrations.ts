@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { RunFolder } from '@treeward/base';
 import { taskById, type GeneratedTask } from '@treeward/datasets';
-import { lastConversation, type Conversation } from './conversation.js';
+import { lastConversation, type Conversation } from '@treeward/rollout';
 import { readIndex } from './record-demonstrations.js';
 
 export interface Demonstration {

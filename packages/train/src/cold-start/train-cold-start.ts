@@ -102,8 +102,10 @@ export async function trainColdStart(
             : { init: { config: embeddedConfig(tokenizer.vocabSize), seed: options.seed } }),
           optimizer: { kind: 'muon', lr: options.lr, muonLr: options.muonLr, betas: [0.9, 0.98], eps: 1e-9 },
           threads: 1,
+          microBatchTokens: 2048,
         }),
         logFile: join(out.root, `learner-${k}.log`),
+        runDirectory: out.root,
         maxRestarts: 0,
       }),
     );

@@ -12,7 +12,8 @@ export interface ServiceOptions {
   config: () => unknown;
   /** Receives the child's stdout and stderr. */
   logFile: string;
-  env?: Readonly<Record<string, string>>;
+  /** The run's folder: in the child's environment, so that a person (or a test) can tell whose it is. */
+  runDirectory: string;
   /** Restarts within one run before giving up. @default 5 */
   maxRestarts?: number;
 }
@@ -51,12 +52,13 @@ export class Service {
   }
 
   async #launch(): Promise<void> {
-    const { entry, socketPath, config, logFile, env } = this.#options;
+    const { entry, socketPath, config, logFile, runDirectory } = this.#options;
     const log = openSync(logFile, 'a');
     const child = fork(entry, [socketPath, JSON.stringify(config())], {
       stdio: ['ignore', log, log, 'ipc'],
       detached: true,
-      env: { ...process.env, TF_CPP_MIN_LOG_LEVEL: '3', ...env },
+      execArgv: [],
+      env: { ...process.env, TREEWARD_RUN: runDirectory },
     });
     this.#child = child;
     const died = new Promise<never>((_, reject) => {

@@ -6,7 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { remoteGateway, type GatewayControl } from '@treeward/gateway';
 import { learnerEntry, RemoteLearner, type Learner, type TfjsLearnerOptions } from '@treeward/learner';
-import { engineMain, remoteEngine, type Engine, type Policy, type WeightsRef } from '@treeward/policy';
+import {
+  engineMain,
+  remoteEngine,
+  type Engine,
+  type EngineConfig,
+  type Policy,
+  type WeightsRef,
+} from '@treeward/policy';
 import { Service } from './service.js';
 
 export type EngineSpec =
@@ -52,12 +59,14 @@ export class Stack {
         entry: engineMain,
         socketPath: socket('engine'),
         // `state` lets a restarted engine load the last published weights before it answers.
-        config: () => ({
-          ...options.engine,
-          tokenizer: options.tokenizer,
+        config: (): EngineConfig => ({
+          ...(options.engine.kind === 'scripted'
+            ? { ...options.engine, tokenizer: options.tokenizer }
+            : options.engine),
           state: join(this.runtime, 'engine.json'),
         }),
         logFile: log('engine'),
+        runDirectory,
       }),
       gateway: new Service({
         name: 'gateway',
@@ -65,6 +74,7 @@ export class Stack {
         socketPath: socket('gateway'),
         config: () => ({ engineSocket: socket('engine'), tokenizer: options.tokenizer }),
         logFile: log('gateway'),
+        runDirectory,
       }),
       learner: options.learner
         ? new Service({
@@ -73,6 +83,7 @@ export class Stack {
             socketPath: socket('learner'),
             config: options.learner,
             logFile: log('learner'),
+            runDirectory,
           })
         : null,
     };

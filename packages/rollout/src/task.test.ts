@@ -1,0 +1,44 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { TreewardError } from '@treeward/base';
+import { loadTask } from './task.js';
+
+function folder(entry?: string, reward = true): string {
+  const directory = mkdtempSync(join(tmpdir(), 'task-'));
+  if (entry !== undefined) writeFileSync(join(directory, 'data_entry.json'), entry);
+  if (reward) {
+    mkdirSync(join(directory, 'reward'));
+    writeFileSync(join(directory, 'reward', 'reward.sh'), 'echo 1');
+  }
+  return directory;
+}
+
+const codeOf = (work: () => unknown): [string, unknown] => {
+  try {
+    work();
+  } catch (error) {
+    if (TreewardError.isInstance(error)) return [error.code, error.data['field']];
+  }
+  return ['no error', undefined];
+};
+
+describe('loadTask', () => {
+  it('reads a task, with and without inputs', () => {
+    const directory = folder('{"task_id":"t","user_query":"do it","metadata":{"category":""}}');
+    expect(loadTask(directory)).toMatchObject({ id: 't', query: 'do it', inputFiles: null });
+    mkdirSync(join(directory, 'input_files'));
+    expect(loadTask(directory).inputFiles).toBe(join(directory, 'input_files'));
+  });
+
+  it.each([
+    ['no folder content', undefined, true, 'TASK_E_MISSING', undefined],
+    ['not JSON', '{', true, 'FILE_E_JSON', undefined],
+    ['no query', '{"task_id":"t"}', true, 'TASK_E_ENTRY', 'user_query'],
+    ['empty id', '{"task_id":"","user_query":"x"}', true, 'TASK_E_ENTRY', 'task_id'],
+    ['no checker', '{"task_id":"t","user_query":"x"}', false, 'TASK_E_REWARD', undefined],
+  ])('refuses a task with %s', (_, entry, reward, code, field) => {
+    expect(codeOf(() => loadTask(folder(entry, reward)))).toEqual([code, field]);
+  });
+});

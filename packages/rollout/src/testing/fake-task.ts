@@ -1,0 +1,15 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** The smallest task directory there is: no inputs, a checker that prints `verdict`. */
+export function writeFakeTask(verdict = '1'): string {
+  const directory = mkdtempSync(join(tmpdir(), 'fake-task-'));
+  writeFileSync(
+    join(directory, 'data_entry.json'),
+    JSON.stringify({ task_id: 'fake', user_query: 'Do it.' }),
+  );
+  mkdirSync(join(directory, 'reward'));
+  writeFileSync(join(directory, 'reward', 'reward.sh'), `echo ${verdict}\n`);
+  return directory;
+}
