@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
  * the workspace) must not reach installs elsewhere. What says how to reach the registry stays.
  */
 const KEPT =
-  /^npm_config_(registry|@.*|\/\/.*|cache|userconfig|globalconfig|.*proxy|noproxy|cafile|ca|cert|key|strict_ssl|offline|prefer_offline|fetch_.*|maxsockets|loglevel)$/i;
+  /^npm_config_(registry|@.*|\/\/.*|cache|userconfig|globalconfig|.*proxy|noproxy|cafile|ca|cert|key|strict_ssl|offline|prefer_offline|fetch_.*|maxsockets)$/i;
 
 /** The environment for an npm that installs something: cleaned, and giving up on a dead network within a minute. */
 export function npmEnvironment(env = process.env, extra = {}) {

@@ -31,6 +31,7 @@ test('npm settings of this checkout stay here, how to reach the registry goes on
     PATH: '/bin',
     npm_config_engine_strict: 'true',
     npm_config_ignore_scripts: 'true',
+    npm_config_loglevel: 'silent',
     npm_lifecycle_event: 'start',
     npm_config_registry: 'kept',
     npm_config_https_proxy: 'kept',
@@ -40,7 +41,12 @@ test('npm settings of this checkout stay here, how to reach the registry goes on
   assert.equal(env.npm_config_registry, 'kept');
   assert.equal(env.npm_config_https_proxy, 'kept');
   assert.equal(env.npm_config_fetch_retries, '0');
-  for (const name of ['npm_config_engine_strict', 'npm_config_ignore_scripts', 'npm_lifecycle_event']) {
+  for (const name of [
+    'npm_config_engine_strict',
+    'npm_config_ignore_scripts',
+    'npm_config_loglevel',
+    'npm_lifecycle_event',
+  ]) {
     assert.equal(name in env, false, name);
   }
 });
