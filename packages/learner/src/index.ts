@@ -17,7 +17,12 @@ export { groupAdvantages, type GroupEstimator, type GroupOptions } from './credi
 export { packTrees, type PackOptions } from './pack.js';
 export { readBatch, writeBatch } from './batch-file.js';
 export { RemoteLearner } from './remote-learner.js';
-export { learnerEntry, spawnLearner, type SpawnedLearner } from './spawn-learner.js';
+export {
+  learnerEntry,
+  spawnLearner,
+  type LearnerProcessConfig,
+  type SpawnedLearner,
+} from './spawn-learner.js';
 export { writeGguf } from './export/gguf.js';
 export { readWeights, writeWeights, type Weights } from './checkpoint.js';
 export { tensorflowVersion } from './tf/version.js';

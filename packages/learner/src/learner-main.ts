@@ -1,9 +1,10 @@
 import { serveRpc, toPlainError } from '@treeward/base';
 import { readBatch, writeScores } from './batch-file.js';
-import { TfjsLearner, type TfjsLearnerOptions } from './tfjs-learner.js';
+import type { LearnerProcessConfig } from './spawn-learner.js';
+import { TfjsLearner } from './tfjs-learner.js';
 import type { Loss, OptimizerStep } from './types.js';
 
-// The learner's process: `node learner-main.js <socketPath> <configJson>`, config = TfjsLearnerOptions. It serves until
+// The learner's process: `node learner-main.js <socketPath> <configJson>`, config = LearnerProcessConfig. It serves until
 // `close` is called or the parent that forked it is gone.
 
 const [socketPath, configJson] = process.argv.slice(2);
@@ -14,7 +15,9 @@ if (!socketPath || !configJson) {
 process.on('disconnect', () => process.exit(0));
 
 try {
-  const learner = await TfjsLearner.open(JSON.parse(configJson) as TfjsLearnerOptions);
+  const { resume, ...options } = JSON.parse(configJson) as LearnerProcessConfig;
+  const learner = await TfjsLearner.open(options);
+  if (resume !== undefined) await learner.load(resume);
   const server = await serveRpc(socketPath, {
     capabilities: () => learner.capabilities(),
     score: async ({ batch, output }: { batch: string; output: string }) => {

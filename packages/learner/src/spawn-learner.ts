@@ -4,6 +4,12 @@ import { fromPlainError, TreewardError, type PlainError } from '@treeward/base';
 import { RemoteLearner } from './remote-learner.js';
 import type { TfjsLearnerOptions } from './tfjs-learner.js';
 
+/** What a learner process is started with. JSON on its command line. */
+export interface LearnerProcessConfig extends TfjsLearnerOptions {
+  /** A saved state to continue from (weights, optimizer, version), before the process answers anyone. */
+  resume?: string;
+}
+
 /** The built entry of the learner's process (from sources and from `dist` alike). */
 export const learnerEntry = fileURLToPath(new URL('../dist/learner-main.js', import.meta.url));
 
@@ -20,7 +26,7 @@ export interface SpawnedLearner {
  */
 export async function spawnLearner(
   socketPath: string,
-  config: TfjsLearnerOptions,
+  config: LearnerProcessConfig,
   options: { scratch: string },
 ): Promise<SpawnedLearner> {
   // Flags such as --conditions belong to the caller's way of running sources; the child runs built code.

@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Logger } from 'pino';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TreewardError, type RunFolder } from '@treeward/base';
 import type { Learner } from '@treeward/learner';
 import { RolloutPool, SandboxGrader } from '@treeward/rollout';
 import { BubblewrapProvider, type SandboxProvider } from '@treeward/sandbox';
 import { latestCheckpoint } from './checkpoints.js';
+import { openLog } from './log.js';
 import type { TrainConfig } from './config.js';
 import { Stack, type EngineSpec } from './processes/stack.js';
 import { RecoverPool } from './recover-pool.js';
@@ -16,15 +18,16 @@ export class Session {
   readonly sandboxes: SandboxProvider;
   readonly pool: RolloutPool;
   readonly recover: RecoverPool;
+  readonly log: Logger;
   policyVersion = 0;
   readonly #run: RunFolder;
-  #learnerRestarts = 0;
 
   private constructor(stack: Stack, sandboxes: SandboxProvider, pool: RolloutPool, run: RunFolder) {
     this.stack = stack;
     this.sandboxes = sandboxes;
     this.pool = pool;
     this.recover = new RecoverPool();
+    this.log = openLog(run);
     this.#run = run;
   }
 
@@ -43,7 +46,7 @@ export class Session {
       });
     }
     const sandboxes = new BubblewrapProvider();
-    await sandboxes.sweep();
+    const { swept } = await sandboxes.sweep();
     const engine: EngineSpec =
       config.engine.kind === 'llama'
         ? {
@@ -57,9 +60,10 @@ export class Session {
       runDirectory: run.root,
       tokenizer,
       engine,
-      // Weights only: `restore` brings back the optimizer and the version as well.
       learner: () => ({
         checkpoint,
+        // A learner that starts again begins where the last finished step left it.
+        ...(existsSync(latestCheckpoint(run).path) ? { resume: latestCheckpoint(run).path } : {}),
         optimizer: {
           kind: 'adamw',
           lr: config.optimizer.lr,
@@ -83,18 +87,12 @@ export class Session {
       { concurrency: config.rollouts.concurrency, perHarness: config.rollouts.per_harness },
     );
     const session = new Session(stack, sandboxes, pool, run);
-    await session.#restore();
+    session.log.info({ swept, services: stack.pids() }, 'session open');
     return session;
   }
 
   learner(): Learner {
     return this.stack.learner!;
-  }
-
-  /** The learner as it was at the last finished step, if there is one. */
-  async #restore(): Promise<void> {
-    const { path } = latestCheckpoint(this.#run);
-    if (existsSync(path)) await this.learner().load(path);
   }
 
   /** The learner's current weights become the sampler's. Versions count updates, one per step. */
@@ -104,16 +102,18 @@ export class Session {
     this.policyVersion = policy.version;
   }
 
-  /** After a failed call: has the learner process died and come back, and is it where the last step left it? */
-  async learnerRestarted(): Promise<boolean> {
+  /** Resolves when the learner answers: how often its process was started again so far. */
+  async learnerLife(): Promise<number> {
     const service = this.stack.services.learner!;
-    for (let waited = 0; waited < 3000 && service.restarts === this.#learnerRestarts; waited += 50)
-      await sleep(50);
-    if (service.restarts === this.#learnerRestarts) return false;
     await service.ready();
-    this.#learnerRestarts = service.restarts;
-    await this.#restore();
-    return true;
+    return service.restarts;
+  }
+
+  /** Has the learner's process died since `life`? A death is noticed a moment after the call that it broke. */
+  async learnerDied(life: number, patienceMs = 3000): Promise<boolean> {
+    const service = this.stack.services.learner!;
+    for (let waited = 0; waited < patienceMs && service.restarts === life; waited += 50) await sleep(50);
+    return service.restarts !== life;
   }
 
   async close(): Promise<void> {

@@ -8,7 +8,7 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { readJson, writeJsonAtomic, type RunFolder } from '@treeward/base';
+import { readJson, toPlainError, writeJsonAtomic, type RunFolder } from '@treeward/base';
 import { groupAdvantages, packTrees, type Learner, type PolicyLoss } from '@treeward/learner';
 import { INFRASTRUCTURE, type RolloutResult, type RolloutSpec } from '@treeward/rollout';
 import { latestCheckpoint, prune } from './checkpoints.js';
@@ -92,6 +92,8 @@ export async function trainLoop(
     );
     if (signal.aborted) break; // the step in progress is lost, nothing else
     results.push(...batch);
+    for (const { rolloutId, fault } of batch)
+      if (fault) session.log.warn({ step, rolloutId, ...fault }, 'rollout fault');
 
     // Recovery: records → trees, on Piscina threads. A rollout that never got a record has no tree.
     const usable = batch.filter(
@@ -141,6 +143,10 @@ export async function trainLoop(
     });
     commitStep(run, { step, metrics });
     sink.log(metrics);
+    session.log.info(
+      { step, policyVersion: session.policyVersion, seconds: metrics['time/step'] },
+      'step committed',
+    );
     display.finish(metrics);
     prune(run, config.checkpoint, step);
   }
@@ -163,10 +169,14 @@ function isTrainable(result: RolloutResult): boolean {
 
 async function surviving<T>(session: Session, work: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {
+    const life = await session.learnerLife();
     try {
-      return await work();
+      const value = await work();
+      // A process that was replaced in between has forgotten the update it was asked to save.
+      if (!(await session.learnerDied(life, 0))) return value;
     } catch (error) {
-      if (tries >= 2 || !(await session.learnerRestarted())) throw error;
+      session.log.error({ tries, error: toPlainError(error) }, 'update failed');
+      if (tries >= 2 || !(await session.learnerDied(life))) throw error;
     }
   }
 }

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { remoteGateway, type GatewayControl } from '@treeward/gateway';
-import { learnerEntry, RemoteLearner, type Learner, type TfjsLearnerOptions } from '@treeward/learner';
+import { learnerEntry, RemoteLearner, type Learner, type LearnerProcessConfig } from '@treeward/learner';
 import {
   engineMain,
   remoteEngine,
@@ -26,7 +26,7 @@ export interface StackOptions {
   tokenizer: string;
   engine: EngineSpec;
   /** Asked at every start of the learner. Absent: no learner (rollouts only). */
-  learner?: () => TfjsLearnerOptions;
+  learner?: () => LearnerProcessConfig;
 }
 
 /**
@@ -96,6 +96,10 @@ export class Stack {
     for (const directory of [join(this.runtime, '..'), this.runtime, this.socketRoot])
       chmodSync(directory, 0o711);
     await Promise.all(Object.values(this.services).map((service) => service?.start()));
+  }
+
+  pids(): Record<string, number | undefined> {
+    return Object.fromEntries(Object.entries(this.services).map(([name, service]) => [name, service?.pid]));
   }
 
   /** Swaps the sampler's weights; a restarted engine gets the same ones again. */
