@@ -7,7 +7,6 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Bench } from 'tinybench';
 // By name: this file is compiled to out-tsc/, and what is timed is the built package.
-// eslint-disable-next-line @nx/enforce-module-boundaries
 import { getBackendInfo, policyLoss, type PolicyLossInput, type PolicyLossOptions } from '@treeward/native';
 import { policyLossReference } from './testing/policy-loss-reference.js';
 

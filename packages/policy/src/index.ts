@@ -18,3 +18,4 @@ export { ScriptedEngine, type Choice, type Script, type ScriptedEngineOptions } 
 export { LlamaEngine, type LlamaEngineOptions } from './engines/llama.js';
 export { serveEngine, remoteEngine } from './engine-server.js';
 export { createEngine, engineMain, type EngineConfig } from './engine-config.js';
+export { llamaVersion } from './engines/llama-version.js';

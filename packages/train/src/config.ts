@@ -9,7 +9,7 @@ const run = z.strictObject({
   /** Where runs lie; `runs/<name>` unless `--run-dir` says otherwise. */
   dir: z.string().nullable().default(null),
   seed: z.number().int().default(0),
-  steps: z.number().int().min(0).default(20),
+  steps: z.number().int().min(0).default(15),
 });
 
 const policy = z.strictObject({
@@ -37,8 +37,8 @@ const sampling = z.strictObject({
 });
 
 const rollouts = z.strictObject({
-  /** Groups per step by harness: { "claude-code" = 10, openclaw = 2 }. */
-  groups: z.record(z.string(), z.number().int().min(0)).default({ 'claude-code': 10, openclaw: 2 }),
+  /** Groups per step by harness: { "claude-code" = 11, openclaw = 1 }. */
+  groups: z.record(z.string(), z.number().int().min(0)).default({ 'claude-code': 11, openclaw: 1 }),
   group_size: z.number().int().min(1).default(4),
   concurrency: z.number().int().min(1).default(6),
   /** In flight at once, for harnesses that weigh more than others. */
@@ -79,7 +79,7 @@ const evaluation = z.strictObject({
   /** Held-out tasks, run before the first and after the last step. 0 = none. */
   tasks: z.number().int().min(0).default(96),
   /** Share of held-out tasks by harness (the same tasks before and after). */
-  harnesses: z.record(z.string(), z.number().min(0)).default({ 'claude-code': 5, openclaw: 1 }),
+  harnesses: z.record(z.string(), z.number().min(0)).default({ 'claude-code': 11, openclaw: 1 }),
 });
 
 const checkpoint = z.strictObject({

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { adapters } from '@treeward/harness-adapters';
 import { getBackendInfo } from '@treeward/native';
+import { llamaVersion } from '@treeward/policy';
 import { BubblewrapProvider, type SandboxTier } from '@treeward/sandbox';
 
 export interface DoctorReport {
@@ -11,7 +10,7 @@ export interface DoctorReport {
   harnesses: Record<string, { version: string | null; pin: string }>;
   tensorflow: { version: string } | null;
   native: { backend: string } | null;
-  llama: { version: string } | null;
+  llama: { version: string };
   sandbox: { tier: SandboxTier; reasons: string[] };
   nvcc: string | null;
   docker: string | null;
@@ -76,19 +75,10 @@ export async function examine(): Promise<DoctorReport> {
     harnesses,
     tensorflow: tensorflow ? { version: tensorflow } : null,
     native,
-    llama: llamaVersion(),
+    llama: { version: llamaVersion() },
     sandbox,
     nvcc: await output('nvcc', ['--version'], /release ([\d.]+)/),
     docker: await output('docker', ['version', '--format', 'server {{.Server.Version}}'], /server (\S+)/),
     missing,
   };
-}
-
-function llamaVersion(): { version: string } | null {
-  try {
-    const file = fileURLToPath(new URL('../package.json', import.meta.resolve('node-llama-cpp')));
-    return { version: (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version };
-  } catch {
-    return null;
-  }
 }

@@ -25,7 +25,7 @@ export const reply: fc.Arbitrary<Reply> = fc.record({
   usage: fc.record({ promptTokens: fc.nat(9999), completionTokens: fc.nat(999) }),
 });
 
-export const message: fc.Arbitrary<Message> = fc.oneof(
+const message: fc.Arbitrary<Message> = fc.oneof(
   text.map((value): Message => ({ role: 'system', text: value })),
   text.map((value): Message => ({ role: 'user', text: value })),
   text.map((value): Message => ({ role: 'tool', callId: 'c', text: value })),

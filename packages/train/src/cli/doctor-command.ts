@@ -20,7 +20,7 @@ function print(report: DoctorReport): void {
   say('sandbox', `bubblewrap, tier ${report.sandbox.tier}: ${report.sandbox.reasons.join('; ') || 'ok'}`);
   say('tensorflow', report.tensorflow ? `libtensorflow ${report.tensorflow.version}` : 'missing');
   say('native', report.native ? `${report.native.backend}` : 'missing');
-  say('llama', report.llama ? `node-llama-cpp ${report.llama.version}` : 'missing');
+  say('llama', `node-llama-cpp ${report.llama.version}`);
   say('cuda compiler', report.nvcc ?? 'none: kernels build for the CPU only');
   say('docker', report.docker ?? 'none');
   for (const [name, harness] of Object.entries(report.harnesses))
