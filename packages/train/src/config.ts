@@ -9,7 +9,7 @@ const run = z.strictObject({
   /** Where runs lie; `runs/<name>` unless `--run-dir` says otherwise. */
   dir: z.string().nullable().default(null),
   seed: z.number().int().default(0),
-  steps: z.number().int().min(0).default(15),
+  steps: z.number().int().min(0).default(13),
 });
 
 const policy = z.strictObject({
@@ -37,8 +37,8 @@ const sampling = z.strictObject({
 });
 
 const rollouts = z.strictObject({
-  /** Groups per step by harness: { "claude-code" = 11, openclaw = 1 }. */
-  groups: z.record(z.string(), z.number().int().min(0)).default({ 'claude-code': 11, openclaw: 1 }),
+  /** Groups per step by harness: { "claude-code" = 9, openclaw = 1 }. */
+  groups: z.record(z.string(), z.number().int().min(0)).default({ 'claude-code': 9, openclaw: 1 }),
   group_size: z.number().int().min(1).default(4),
   concurrency: z.number().int().min(1).default(6),
   /** In flight at once, for harnesses that weigh more than others. */
@@ -77,7 +77,7 @@ const optimizer = z.strictObject({
 
 const evaluation = z.strictObject({
   /** Held-out tasks, run before the first and after the last step. 0 = none. */
-  tasks: z.number().int().min(0).default(96),
+  tasks: z.number().int().min(0).default(72),
   /** Share of held-out tasks by harness (the same tasks before and after). */
   harnesses: z.record(z.string(), z.number().min(0)).default({ 'claude-code': 11, openclaw: 1 }),
 });

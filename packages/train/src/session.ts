@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { TreewardError, type RunFolder } from '@treeward/base';
+import type { RunFolder } from '@treeward/base';
 import type { Learner } from '@treeward/learner';
 import { RolloutPool, SandboxGrader } from '@treeward/rollout';
 import { BubblewrapProvider, type SandboxProvider } from '@treeward/sandbox';
+import { checkpointFolder } from './checkpoint-folder.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { openLog } from './log.js';
 import type { TrainConfig } from './config.js';
@@ -33,18 +34,8 @@ export class Session {
 
   /** Sweeps what a killed run left behind, then starts the processes. */
   static async open(config: TrainConfig, run: RunFolder): Promise<Session> {
-    const { checkpoint } = config.policy;
+    const checkpoint = checkpointFolder(config.policy.checkpoint, 'policy.checkpoint');
     const tokenizer = join(checkpoint, 'tokenizer.json');
-    for (const file of ['model.safetensors', 'config.json', 'tokenizer.json']) {
-      if (existsSync(join(checkpoint, file))) continue;
-      throw new TreewardError('CHECKPOINT_E_MISSING', `policy.checkpoint ${checkpoint} has no ${file}`, {
-        data: { file: join(checkpoint, file), field: 'policy.checkpoint' },
-        hints: [
-          '`treeward cold-start` makes the embedded default',
-          'or name a folder with model.safetensors, config.json and tokenizer.json',
-        ],
-      });
-    }
     const sandboxes = new BubblewrapProvider();
     const { swept } = await sandboxes.sweep();
     const engine: EngineSpec =

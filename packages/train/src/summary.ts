@@ -31,8 +31,8 @@ export interface Summary {
 function installSeconds(): number | null {
   const file = fileURLToPath(new URL('../../../.treeward-setup.json', import.meta.url));
   if (!existsSync(file)) return null;
-  const report = JSON.parse(readFileSync(file, 'utf8')) as { seconds?: number };
-  return report.seconds ?? null;
+  const report = JSON.parse(readFileSync(file, 'utf8')) as { totalSeconds?: number };
+  return report.totalSeconds ?? null;
 }
 
 export function summarise(

@@ -6,6 +6,7 @@ import { adapterByName, requireInstalled } from '@treeward/harness-adapters';
 import { loadTask, runRollout, SandboxGrader, type RolloutSpec } from '@treeward/rollout';
 import { BubblewrapProvider } from '@treeward/sandbox';
 import { describeTree, recoverDirectory, treeToJson } from '@treeward/tree-recovery';
+import { checkpointFolder } from '../checkpoint-folder.js';
 import { exportSampler } from '../export-sampler.js';
 import { Stack, type EngineSpec } from '../processes/stack.js';
 
@@ -49,17 +50,8 @@ Examples:
         });
       }
       const engine = engineSpec(flags.engine);
-      const tokenizer = join(flags.checkpoint, 'tokenizer.json');
-      if (!existsSync(tokenizer)) {
-        throw new TreewardError(
-          'CHECKPOINT_E_MISSING',
-          `--checkpoint ${flags.checkpoint} has no tokenizer.json`,
-          {
-            data: { file: tokenizer },
-            hints: ['name a folder with model.safetensors, config.json and tokenizer.json'],
-          },
-        );
-      }
+      const checkpoint = checkpointFolder(flags.checkpoint, '--checkpoint');
+      const tokenizer = join(checkpoint, 'tokenizer.json');
       mkdirSync(out.root, { recursive: true });
       const sandboxes = new BubblewrapProvider();
       const stack = new Stack({ runDirectory: out.root, tokenizer, engine });
@@ -67,8 +59,8 @@ Examples:
         await stack.start();
         if (engine.kind === 'llama')
           await stack.publish(
-            { id: flags.checkpoint, version: 0 },
-            exportSampler(flags.checkpoint, join(out.root, 'weights')),
+            { id: checkpoint, version: 0 },
+            exportSampler(checkpoint, join(out.root, 'weights')),
           );
         const spec: RolloutSpec = {
           rolloutId,
