@@ -92,7 +92,7 @@ export const eventSchemas = {
   }),
 } as const;
 
-export type EventType = keyof typeof eventSchemas;
+type EventType = keyof typeof eventSchemas;
 
 export const eventSchema = z.discriminatedUnion('type', [
   eventSchemas['rollout.start'],

@@ -24,10 +24,3 @@ export const reply: fc.Arbitrary<Reply> = fc.record({
   stop: fc.constantFrom('stop', 'tool_calls', 'length'),
   usage: fc.record({ promptTokens: fc.nat(9999), completionTokens: fc.nat(999) }),
 });
-
-const message: fc.Arbitrary<Message> = fc.oneof(
-  text.map((value): Message => ({ role: 'system', text: value })),
-  text.map((value): Message => ({ role: 'user', text: value })),
-  text.map((value): Message => ({ role: 'tool', callId: 'c', text: value })),
-  parts.map((value): Message => ({ role: 'assistant', parts: value })),
-);
