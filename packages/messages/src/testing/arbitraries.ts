@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Message, Reply, ReplyPart } from '../types.js';
+import type { Reply, ReplyPart } from '../types.js';
 
 /** Any text JSON can carry unharmed, with odd but whole characters. */
 export const text = fc.string({ unit: 'grapheme', maxLength: 40 });
