@@ -75,11 +75,11 @@ export class SandboxGrader implements Grader {
     task: Task,
     workspace: string,
     payload: Record<string, unknown>,
-    options: { signal?: AbortSignal; id?: string } = {},
+    options: { id: string; signal?: AbortSignal },
   ): Promise<Grade & { cpuSeconds: number }> {
     const checker = join(task.rewardDirectory, 'reward.sh');
     const sandbox = await this.#provider.open({
-      id: `${options.id ?? task.id}-verify`,
+      id: `${options.id}-verify`,
       workspaceFrom: workspace,
       network: { kind: 'none' },
       ...(options.signal ? { signal: options.signal } : {}),

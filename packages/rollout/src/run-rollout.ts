@@ -150,7 +150,10 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       task,
       workspaceCopy,
       rewardPayload(task, lastConversation(folder.root)),
-      signal ? { signal } : {},
+      {
+        id: spec.rolloutId,
+        ...(signal ? { signal } : {}),
+      },
     );
     result.reward = grade.reward;
     result.scores = grade.scores;

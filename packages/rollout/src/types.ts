@@ -75,6 +75,7 @@ export interface Grader {
     task: Task,
     workspace: string,
     payload: Record<string, unknown>,
-    options?: { signal?: AbortSignal },
+    /** `id` names the grading; many rollouts of one task are graded at once. */
+    options: { id: string; signal?: AbortSignal },
   ): Promise<Grade & { cpuSeconds: number }>;
 }

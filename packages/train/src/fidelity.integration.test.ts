@@ -15,7 +15,7 @@ describe('fidelity', () => {
   let trees: { directory: string; tree: RolloutTree }[] = [];
 
   beforeAll(async () => {
-    const settings = ['rollouts.groups={ agent-loop = 2 }', 'eval.tasks=0', 'run.steps=2'].flatMap((text) => [
+    const settings = ['rollouts.groups={ agent-loop = 6 }', 'eval.tasks=0', 'run.steps=2'].flatMap((text) => [
       '--set',
       text,
     ]);
@@ -25,7 +25,7 @@ describe('fidelity', () => {
       const directory = join(run, 'rollouts', name);
       return { directory, tree: recoverDirectory(directory) };
     });
-    expect(trees).toHaveLength(16);
+    expect(trees).toHaveLength(48);
   });
 
   it('every trained id is one that the engine sampled, once', () => {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomStream, writeFileAtomic, type RunFolder } from '@treeward/base';
-import { demonstrationTask, writeTaskDirectory } from '@treeward/datasets';
+import { demonstrationTask, writeTaskDirectory, type Plan } from '@treeward/datasets';
 import { adapterByName, requireInstalled } from '@treeward/harness-adapters';
 import { RolloutPool, SandboxGrader, type RolloutSpec } from '@treeward/rollout';
 import { BubblewrapProvider } from '@treeward/sandbox';
@@ -12,7 +12,7 @@ import { Stack } from '../processes/stack.js';
 
 export interface RecordOptions {
   tokenizer: string;
-  /** Demonstrations by harness. */
+  /** Tasks by harness; each is demonstrated in two or three plans. */
   counts: Readonly<Record<string, number>>;
   seed: number;
   concurrency: number;
@@ -20,13 +20,15 @@ export interface RecordOptions {
   signal?: AbortSignal;
 }
 
+const PLANS: readonly Plan[] = ['clean', 'dominant', 'other'];
+
 /** What a demonstration was of: enough to make its task again. One line per demonstration in `demonstrations.jsonl`. */
 export interface DemonstrationEntry {
   rolloutId: string;
   harness: string;
   /** Its task: `taskById`. */
   task: string;
-  plan: string;
+  plan: Plan;
 }
 
 export const indexFile = (run: RunFolder): string => join(run.root, 'demonstrations.jsonl');
@@ -62,23 +64,26 @@ export async function recordDemonstrations(
     for (let k = 0; k < count; k++) {
       // Numbered within the harness, so that more of one harness can be added later without changing the others.
       const task = demonstrationTask(k, `${options.seed}/${harness}`);
-      const rolloutId = `demo-${harness}-${String(k).padStart(5, '0')}`;
-      const directory = join(run.root, 'tasks', rolloutId);
-      if (!existsSync(join(directory, 'reward'))) writeTaskDirectory(task, directory);
-      const { plan } = writeScript(scripts, rolloutId, task, harness, {
-        seed: `${options.seed}/${rolloutId}`,
-      });
-      entries.push({ rolloutId, harness, task: task.id, plan });
-      specs.push({
-        rolloutId,
-        task: directory,
-        harness,
-        group: rolloutId,
-        seed: `${options.seed}/${rolloutId}`,
-        sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 200 },
-        limits: { wallMs: 240_000, maxTurns: 8, maxTokens: 2000 },
-        labels: { family: task.family, plan },
-      });
+      // Every task is played clean and with its family's habit (and, some, otherwise flawed): were each task seen in one plan
+      // only, the policy would learn by heart which plan goes with which task, and a group of rollouts would hold no contrast.
+      for (const plan of k % 5 === 0 ? PLANS : PLANS.slice(0, 2)) {
+        const rolloutId = `demo-${harness}-${String(k).padStart(5, '0')}-${plan}`;
+        const directory = join(run.root, 'tasks', `${harness}-${task.id}`);
+        if (!existsSync(join(directory, 'reward'))) writeTaskDirectory(task, directory);
+        const mixture = { clean: 0, dominant: 0, other: 0, [plan]: 1 };
+        writeScript(scripts, rolloutId, task, harness, { seed: `${options.seed}/${rolloutId}`, mixture });
+        entries.push({ rolloutId, harness, task: task.id, plan });
+        specs.push({
+          rolloutId,
+          task: directory,
+          harness,
+          group: rolloutId,
+          seed: `${options.seed}/${rolloutId}`,
+          sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 200 },
+          limits: { wallMs: 240_000, maxTurns: 8, maxTokens: 2000 },
+          labels: { family: task.family, plan },
+        });
+      }
     }
   }
   writeFileAtomic(indexFile(run), entries.map((entry) => JSON.stringify(entry) + '\n').join(''));

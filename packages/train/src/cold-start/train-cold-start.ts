@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomStream, readJson, writeJsonAtomic, type Random, type RunFolder } from '@treeward/base';
-import { renameSlots } from '@treeward/datasets';
+import { DEFAULT_MIXTURE, renameSlots } from '@treeward/datasets';
 import { embeddedConfig, learnerEntry, RemoteLearner, type Learner } from '@treeward/learner';
 import { BpeTokenizer, CompactTemplate } from '@treeward/policy';
 import { JsonlSink } from '../metrics.js';
@@ -37,10 +37,18 @@ interface State {
   tokens: number;
 }
 
-/**
- * Endless batches: a harness drawn at random (each speaks as often, however many records it has), one of its demonstrations,
- * its slots renamed anew each time, some with a garbled last call.
- */
+/** Harness, plan and demonstration, each drawn: a harness speaks as often as the others, however many records it has. */
+function drawDemonstration(demonstrations: readonly Demonstration[], random: Random): Demonstration {
+  const harness = random.pick([...new Set(demonstrations.map((demonstration) => demonstration.harness))]);
+  const draw = random.next();
+  const { clean, dominant } = DEFAULT_MIXTURE;
+  const plan = draw < clean ? 'clean' : draw < clean + dominant ? 'dominant' : 'other';
+  return random.pick(
+    demonstrations.filter((candidate) => candidate.harness === harness && candidate.plan === plan),
+  );
+}
+
+/** Endless batches, the slots of each demonstration renamed anew each time, some with a garbled last call. */
 function* batches(
   demonstrations: readonly Demonstration[],
   template: CompactTemplate,
@@ -48,13 +56,10 @@ function* batches(
   random: Random,
   options: ColdStartOptions,
 ): Generator<Row[], never> {
-  const harnesses = [...new Set(demonstrations.map(({ harness }) => harness))].map((name) =>
-    demonstrations.filter(({ harness }) => harness === name),
-  );
   for (;;) {
     const rows: Row[] = [];
     while (rows.length < options.batch) {
-      const { conversation, task } = random.pick(random.pick(harnesses));
+      const { conversation, task } = drawDemonstration(demonstrations, random);
       const rename = renameSlots(task, random);
       rows.push(demonstrationRow(conversation, template, rename));
       if (random.next() < options.malformedShare) {

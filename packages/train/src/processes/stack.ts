@@ -49,7 +49,7 @@ export class Stack {
     const socket = (name: string): string => join(this.runtime, `${name}.sock`);
     const log = (name: string): string => join(runDirectory, `${name}.log`);
     this.engine = remoteEngine(socket('engine'));
-    this.gateway = remoteGateway(socket('gateway'));
+    this.gateway = remoteGateway(socket('gateway'), { retryFor: 30_000 });
     this.learner = options.learner
       ? new RemoteLearner(socket('learner'), { scratch: join(this.runtime, 'batches') })
       : null;
