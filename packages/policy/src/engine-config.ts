@@ -26,7 +26,14 @@ export type EngineConfig = (
   state?: string;
 };
 
-/** Path of the process entry, for `fork(engineMain, [socketPath, JSON.stringify(config)])`. Needs a build. */
+/**
+ * What the engine's process needs in its environment. llama.cpp puts a batch's outputs in order lazily, at the first look at
+ * them, and node-llama-cpp looks from several pool threads at once, one per sequence: about once in a thousand tokens on a busy
+ * machine a sequence then samples from another one's distribution. With a single pool thread they take turns.
+ */
+export const engineEnvironment: Readonly<Record<string, string>> = { UV_THREADPOOL_SIZE: '1' };
+
+/** Path of the process entry, for `fork(engineMain, [socketPath, JSON.stringify(config)], { env: { ...process.env, ...engineEnvironment } })`. Needs a build. */
 export const engineMain: string = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../dist/engine-main.js' : './engine-main.js', import.meta.url),
 );
@@ -55,6 +62,17 @@ function build(config: EngineConfig): Engine {
   switch (config.kind) {
     case 'llama': {
       const { kind: _, ...options } = config;
+      if (process.env['UV_THREADPOOL_SIZE'] !== engineEnvironment['UV_THREADPOOL_SIZE']) {
+        throw new TreewardError(
+          'ENGINE_E_CONFIG',
+          'the process of a llama engine needs UV_THREADPOOL_SIZE=1 in its environment',
+          {
+            hints: [
+              'start it with `engineEnvironment`: sequences would sample from each other’s distributions',
+            ],
+          },
+        );
+      }
       return new LlamaEngine(options);
     }
     case 'scripted': {

@@ -17,5 +17,5 @@ export { SPECIALS, type Special } from './tokenizer/vocabulary.js';
 export { ScriptedEngine, type Choice, type Script, type ScriptedEngineOptions } from './engines/scripted.js';
 export { LlamaEngine, type LlamaEngineOptions } from './engines/llama.js';
 export { serveEngine, remoteEngine } from './engine-server.js';
-export { createEngine, engineMain, type EngineConfig } from './engine-config.js';
+export { createEngine, engineEnvironment, engineMain, type EngineConfig } from './engine-config.js';
 export { llamaVersion } from './engines/llama-version.js';

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { engineMain, type EngineConfig } from '../engine-config.js';
+import { engineEnvironment, engineMain, type EngineConfig } from '../engine-config.js';
 import { remoteEngine } from '../engine-server.js';
 import { engineConformance } from '../testing/engine-conformance.js';
 import { referenceLogprobs } from '../testing/reference-model.js';
@@ -19,7 +19,10 @@ const children: ChildProcess[] = [];
 const start = (name: string, config: EngineConfig): { engine: Engine; child: ChildProcess } => {
   const socket = join(dir, `${name}.sock`);
   // vitest's own --conditions would make the child import TypeScript sources.
-  const child = fork(engineMain, [socket, JSON.stringify(config)], { execArgv: [] });
+  const child = fork(engineMain, [socket, JSON.stringify(config)], {
+    execArgv: [],
+    env: { ...process.env, ...engineEnvironment },
+  });
   children.push(child);
   return { engine: remoteEngine(socket, { retryFor: 60_000 }), child };
 };
@@ -81,6 +84,31 @@ describe('LlamaEngine', () => {
       const best = reference.slice(prompt.length - 1, -1).map((row) => row.indexOf(Math.max(...row)));
       expect([...tokens]).toEqual(best);
     }
+  });
+
+  it('samples each call from its own distribution, however many run at once', async () => {
+    const calls = Array.from({ length: 160 }, (_, i) => ({
+      ...request(`busy${i}`, { maxTokens: 12 }),
+      prompt: Int32Array.from({ length: 10 + (i % 9) }, (_, t) => 10 + ((i * 37 + t * 11) % 250)),
+    }));
+    const sampled = await Promise.all(calls.map((call) => engine.sample('current', call)));
+    const worst = sampled.map(({ prompt, tokens, logprobs }) => {
+      const reference = referenceLogprobs(TINY, weights[0], [...prompt, ...tokens], { banned: bannedIds });
+      return Math.max(
+        ...[...tokens].map((id, t) => Math.abs(logprobs[t]! - reference[prompt.length - 1 + t]![id]!)),
+      );
+    });
+    expect(Math.max(...worst)).toBeLessThan(0.01);
+  });
+
+  it('refuses to start where sequences would mix', async () => {
+    const config = JSON.stringify({ kind: 'llama', sequences: 2 });
+    const env = { ...process.env, UV_THREADPOOL_SIZE: '4' };
+    const child = fork(engineMain, [join(dir, 'mix.sock'), config], { silent: true, execArgv: [], env });
+    let stderr = '';
+    child.stderr!.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    expect(await exited(child)).toBe(1);
+    expect(stderr).toContain('UV_THREADPOOL_SIZE=1');
   });
 
   it('draws from the distribution it reports', async () => {

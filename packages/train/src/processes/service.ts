@@ -10,6 +10,7 @@ export interface ServiceOptions {
   socketPath: string;
   /** Asked at every start, so that a restarted child begins from the current state (last checkpoint). */
   config: () => unknown;
+  env?: Readonly<Record<string, string>>;
   /** Receives the child's stdout and stderr. */
   logFile: string;
   /** The run's folder: in the child's environment, so that a person (or a test) can tell whose it is. */
@@ -52,13 +53,13 @@ export class Service {
   }
 
   async #launch(): Promise<void> {
-    const { entry, socketPath, config, logFile, runDirectory } = this.#options;
+    const { entry, socketPath, config, logFile, runDirectory, env } = this.#options;
     const log = openSync(logFile, 'a');
     const child = fork(entry, [socketPath, JSON.stringify(config())], {
       stdio: ['ignore', log, log, 'ipc'],
       detached: true,
       execArgv: [],
-      env: { ...process.env, TREEWARD_RUN: runDirectory },
+      env: { ...process.env, ...env, TREEWARD_RUN: runDirectory },
     });
     this.#child = child;
     const died = new Promise<never>((_, reject) => {

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { remoteGateway, type GatewayControl } from '@treeward/gateway';
 import { learnerEntry, RemoteLearner, type Learner, type LearnerProcessConfig } from '@treeward/learner';
 import {
+  engineEnvironment,
   engineMain,
   remoteEngine,
   type Engine,
@@ -57,6 +58,7 @@ export class Stack {
       engine: new Service({
         name: 'engine',
         entry: engineMain,
+        env: engineEnvironment,
         socketPath: socket('engine'),
         // `state` lets a restarted engine load the last published weights before it answers.
         config: (): EngineConfig => ({
