@@ -92,8 +92,6 @@ export const eventSchemas = {
   }),
 } as const;
 
-type EventType = keyof typeof eventSchemas;
-
 export const eventSchema = z.discriminatedUnion('type', [
   eventSchemas['rollout.start'],
   eventSchemas['call.start'],
