@@ -33,6 +33,19 @@ export type EngineConfig = (
  */
 export const engineEnvironment: Readonly<Record<string, string>> = { UV_THREADPOOL_SIZE: '1' };
 
+/** @throws TreewardError ENGINE_E_CONFIG when a llama engine's process was started without `engineEnvironment` */
+export function checkEngineEnvironment(config: EngineConfig): void {
+  const [name, value] = Object.entries(engineEnvironment)[0]!;
+  if (config.kind !== 'llama' || process.env[name] === value) return;
+  throw new TreewardError(
+    'ENGINE_E_CONFIG',
+    `the process of a llama engine needs ${name}=${value} in its environment`,
+    {
+      hints: ['start it with `engineEnvironment`: sequences would sample from each other’s distributions'],
+    },
+  );
+}
+
 /** Path of the process entry, for `fork(engineMain, [socketPath, JSON.stringify(config)], { env: { ...process.env, ...engineEnvironment } })`. Needs a build. */
 export const engineMain: string = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../dist/engine-main.js' : './engine-main.js', import.meta.url),
@@ -62,17 +75,6 @@ function build(config: EngineConfig): Engine {
   switch (config.kind) {
     case 'llama': {
       const { kind: _, ...options } = config;
-      if (process.env['UV_THREADPOOL_SIZE'] !== engineEnvironment['UV_THREADPOOL_SIZE']) {
-        throw new TreewardError(
-          'ENGINE_E_CONFIG',
-          'the process of a llama engine needs UV_THREADPOOL_SIZE=1 in its environment',
-          {
-            hints: [
-              'start it with `engineEnvironment`: sequences would sample from each other’s distributions',
-            ],
-          },
-        );
-      }
       return new LlamaEngine(options);
     }
     case 'scripted': {

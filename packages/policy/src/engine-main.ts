@@ -1,5 +1,5 @@
 import { toPlainError } from '@treeward/base';
-import { createEngine, type EngineConfig } from './engine-config.js';
+import { checkEngineEnvironment, createEngine, type EngineConfig } from './engine-config.js';
 import { serveEngine } from './engine-server.js';
 
 // Process entry: node engine-main.js <socketPath> <configJson>. Ready when the socket answers. Ends when its parent's
@@ -8,7 +8,9 @@ const [socketPath, configJson] = process.argv.slice(2);
 
 try {
   if (!socketPath || !configJson) throw new Error('usage: engine-main.js <socketPath> <configJson>');
-  const engine = await createEngine(JSON.parse(configJson) as EngineConfig);
+  const config = JSON.parse(configJson) as EngineConfig;
+  checkEngineEnvironment(config);
+  const engine = await createEngine(config);
   const server = await serveEngine(socketPath, engine);
   const end = async (): Promise<void> => {
     // The engine first: closing it lets the current token finish, and llama must not be decoding when we exit.
