@@ -174,10 +174,14 @@ print(json.dumps(out))`;
 
 describe('harness runtimes inside', () => {
   const open = sandboxOpener(() => provider);
-  const claude =
-    '/root/.cache/treeward/harnesses/claude-code@2.1.332/node_modules/@anthropic-ai/claude-code-linux-x64';
+  const { TREEWARD_CACHE, XDG_CACHE_HOME, HOME } = process.env;
+  const cache = TREEWARD_CACHE ?? join(XDG_CACHE_HOME ?? join(HOME ?? '/', '.cache'), 'treeward');
+  const claude = join(
+    cache,
+    'harnesses/claude-code@2.1.332/node_modules/@anthropic-ai/claude-code-linux-x64',
+  );
   const here = asRoot && existsSync(join(claude, 'claude'));
-  if (!here) console.warn('skipped: Claude Code is not installed below /root/.cache/treeward, or not root');
+  if (!here) console.warn(`skipped: no Claude Code in ${cache}, or not root`);
 
   it.skipIf(!here)('start Claude Code from a directory that only root can walk to', async () => {
     const sandbox = await open({ mounts: [{ host: claude, inside: '/opt/claude-code' }] });

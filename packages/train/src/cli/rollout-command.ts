@@ -36,8 +36,8 @@ export function rolloutCommand(): Command {
       'after',
       `
 Examples:
-  treeward rollout --task datasets/tasks/sample/config --harness agent-loop --out /tmp/try
-  treeward rollout --task datasets/tasks/sample/bug --harness claude-code --engine scripted:/tmp/scripts --out /tmp/try --json`,
+  treeward rollout --task datasets/tasks/sample/config-1 --harness agent-loop --out /tmp/try
+  treeward rollout --task datasets/tasks/sample/bug-1 --harness claude-code --engine scripted:/tmp/scripts --out /tmp/try --json`,
     )
     .action(async (flags: RolloutFlags) => {
       const task = loadTask(flags.task);
