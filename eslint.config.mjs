@@ -12,7 +12,7 @@ const scopes = {
   policy: ['base', 'messages'],
   gateway: ['base', 'messages', 'telemetry', 'policy'],
   sandbox: ['base'],
-  'harness-adapters': ['base', 'messages', 'sandbox'],
+  'harness-adapters': ['base', 'messages', 'telemetry', 'sandbox'],
   'tree-recovery': ['base', 'messages', 'telemetry'],
   learner: ['base', 'native', 'tree-recovery'],
   rollout: ['base', 'messages', 'telemetry', 'sandbox', 'harness-adapters', 'gateway'],
@@ -30,6 +30,19 @@ const scopes = {
     'rollout',
     'datasets',
     'native',
+  ],
+  benchmarks: [
+    'base',
+    'messages',
+    'telemetry',
+    'policy',
+    'gateway',
+    'sandbox',
+    'harness-adapters',
+    'tree-recovery',
+    'learner',
+    'native',
+    'rollout',
   ],
 };
 

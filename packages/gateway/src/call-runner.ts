@@ -10,6 +10,7 @@ import {
 } from '@treeward/messages';
 import type { ChatTemplate, EffectiveSampling, ParsedReply, Sampled } from '@treeward/policy';
 import type { RecordWriter } from '@treeward/telemetry';
+import { Arrivals } from './arrivals.js';
 import { CallRecorder, publicHeaders } from './call-recorder.js';
 import { Conversation, type GrownPrompt } from './conversation.js';
 import type { EncodedText } from './encoded-text.js';
@@ -50,6 +51,7 @@ export class CallRunner {
   readonly #recorder: CallRecorder;
   readonly #conversation: Conversation;
   readonly #live = new Set<Live>();
+  readonly arrivals = new Arrivals();
   readonly #totals = { calls: 0, promptTokens: 0, sampledTokens: 0, malformed: 0 };
   #failure: string | null = null;
   #closed = false;
@@ -100,6 +102,7 @@ export class CallRunner {
   /** Ends what is under way; a sampling whose client has left may still finish, for `graceMs`. */
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
+    this.arrivals.close();
     const stop = (live: Live): void => {
       live.exchange.cut();
       live.abort.abort(new TreewardError('GATEWAY_E_CLOSED', 'the rollout was closed'));
@@ -140,6 +143,7 @@ export class CallRunner {
         const grown = this.#conversation.grow(request.tools, messages, toolsHash);
         this.#recorder.prompt(call, grown);
         this.#conversation.begin(call, grown);
+        this.arrivals.arrived(call);
         outcome = await this.#serve(call, dialect, request, grown, live);
       } catch (error) {
         outcome = await this.#failed(error, dialect, live);
@@ -179,6 +183,7 @@ export class CallRunner {
       if (!isContextError(error)) throw error;
       return tooLong(exchange, dialect, promptTokens, contextLength);
     }
+    if (this.#options.witnessArrivals) await this.arrivals.held(call);
     const { parts } = this.#turn(call, dialect, sampled);
     const stop =
       sampled.finish === 'length'

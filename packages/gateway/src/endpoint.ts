@@ -12,10 +12,10 @@ import {
   modelsBody,
   type Dialect,
 } from '@treeward/messages';
-import { RECORD_VERSION, RecordWriter } from '@treeward/telemetry';
+import { RECORD_MINOR, RECORD_VERSION, RecordWriter } from '@treeward/telemetry';
 import { CallRunner, type CallContext } from './call-runner.js';
 import { Exchange } from './exchange.js';
-import type { EndpointInfo, EndpointSummary, OpenEndpoint } from './types.js';
+import type { EndpointInfo, EndpointSummary, OpenEndpoint, WitnessEvent } from './types.js';
 
 /** Bytes of a socket path that the kernel takes, with its end. */
 const SOCKET_PATH_LIMIT = 108;
@@ -69,6 +69,7 @@ export class Endpoint {
     endpoint.#writer.append({
       type: 'rollout.start',
       version: RECORD_VERSION,
+      minor: RECORD_MINOR,
       rolloutId: options.rolloutId,
       time: Date.now(),
       template: context.template.id,
@@ -83,6 +84,17 @@ export class Endpoint {
 
   get summary(): EndpointSummary {
     return this.#runner.summary;
+  }
+
+  arrival(after: number): Promise<number | null> {
+    return this.#runner.arrivals.next(after);
+  }
+
+  witness(events: readonly WitnessEvent[]): void {
+    for (const event of events) {
+      this.#writer.append(event);
+      if (event.type === 'workspace' && event.call !== null) this.#runner.arrivals.acknowledge(event.call);
+    }
   }
 
   close(): Promise<EndpointSummary> {

@@ -1,5 +1,5 @@
 import { rpcClient, serveRpc, type CallOptions, type RpcServer } from '@treeward/base';
-import type { EndpointInfo, EndpointSummary, GatewayControl, OpenEndpoint } from './types.js';
+import type { EndpointInfo, EndpointSummary, GatewayControl, OpenEndpoint, WitnessEvent } from './types.js';
 
 /** Offers a gateway to other processes on `socketPath`. Closing the server leaves the gateway as it is. */
 export function serveGateway(socketPath: string, gateway: GatewayControl): Promise<RpcServer> {
@@ -7,6 +7,10 @@ export function serveGateway(socketPath: string, gateway: GatewayControl): Promi
     open: (options: OpenEndpoint) => gateway.open(options),
     status: (rolloutId: string) => gateway.status(rolloutId),
     close: (rolloutId: string) => gateway.close(rolloutId),
+    arrival: ({ rolloutId, after }: { rolloutId: string; after: number }) =>
+      gateway.arrival(rolloutId, after),
+    witness: ({ rolloutId, events }: { rolloutId: string; events: WitnessEvent[] }) =>
+      gateway.witness(rolloutId, events),
   });
 }
 
@@ -25,6 +29,8 @@ export function remoteGateway(socketPath: string, options: CallOptions = {}): Re
     open: (endpoint) => client.call<EndpointInfo>('open', endpoint, options),
     status: (rolloutId) => client.call<EndpointSummary>('status', rolloutId, options),
     close: (rolloutId) => client.call<EndpointSummary>('close', rolloutId, options),
+    arrival: (rolloutId, after) => client.call<number | null>('arrival', { rolloutId, after }, options),
+    witness: (rolloutId, events) => client.call<void>('witness', { rolloutId, events }, options),
     disconnect: () => client.close(),
   };
 }

@@ -10,6 +10,7 @@ import type {
   GatewayControl,
   GatewayOptions,
   OpenEndpoint,
+  WitnessEvent,
 } from './types.js';
 
 const identity: Canonicaliser = (messages) => [...messages];
@@ -67,6 +68,19 @@ export class Gateway implements GatewayControl {
     const summary = endpoint?.summary ?? this.#closed.get(rolloutId);
     if (!summary) throw unknownRollout(rolloutId);
     return summary;
+  }
+
+  /** Null also for a rollout that is closed or unknown: there is nothing to wait for. */
+  async arrival(rolloutId: string, after: number): Promise<number | null> {
+    const endpoint = await this.#open.get(rolloutId);
+    return endpoint ? endpoint.arrival(after) : null;
+  }
+
+  /** @throws TreewardError GATEWAY_E_UNKNOWN when the rollout is not open */
+  async witness(rolloutId: string, events: readonly WitnessEvent[]): Promise<void> {
+    const endpoint = await this.#open.get(rolloutId);
+    if (!endpoint) throw unknownRollout(rolloutId);
+    endpoint.witness(events);
   }
 
   /** @throws TreewardError GATEWAY_E_UNKNOWN, RECORD_E_WRITE */

@@ -6,6 +6,8 @@ export type {
   GatewayControl,
   GatewayOptions,
   OpenEndpoint,
+  RequestFacts,
+  WitnessEvent,
 } from './types.js';
 export { Gateway } from './gateway.js';
 export { remoteGateway, serveGateway, type RemoteGateway } from './gateway-rpc.js';

@@ -1,5 +1,6 @@
-import type { Message } from '@treeward/messages';
+import type { Message, ToolSpec } from '@treeward/messages';
 import type { ChatTemplate, Engine } from '@treeward/policy';
+import type { Identity, ToolExec, TranscriptEvent, WorkspaceEvent } from '@treeward/telemetry';
 
 /** Opened by the rollout before its harness starts: an own socket, an own key, an own record. */
 export interface OpenEndpoint {
@@ -14,6 +15,13 @@ export interface OpenEndpoint {
   /** Seed of the rollout's sampling streams (call k draws from `<seed>/<k>`). */
   seed: string;
   sampling: { temperature: number; topP: number; topK: number; maxTokens: number };
+  /**
+   * `config`: what the request asks for is recorded and not followed (but for a smaller token limit).
+   * `request`: temperature, top-p and top-k of the request win. @default 'config'
+   */
+  samplingFrom?: 'config' | 'request';
+  /** The rollout acknowledges every call's arrival by `witness`; a reply is held for it, for 250 ms at most. @default false */
+  witnessArrivals?: boolean;
   budget: { maxCalls: number; maxTokens: number };
 }
 
@@ -36,9 +44,23 @@ export interface EndpointSummary {
 
 export type Canonicaliser = (messages: readonly Message[]) => Message[];
 
+/** What an adapter reads identity from: headers without secrets, messages as the dialect parsed them. */
+export interface RequestFacts {
+  headers: Readonly<Record<string, string>>;
+  messages: readonly Message[];
+  tools: readonly ToolSpec[];
+}
+
+/** What a rollout saw beside the calls. The gateway writes it into the record, which has one writer at a time. */
+export type WitnessEvent = WorkspaceEvent | ToolExec | TranscriptEvent;
+
 export interface GatewayControl {
   open(options: OpenEndpoint): Promise<EndpointInfo>;
   status(rolloutId: string): Promise<EndpointSummary>;
+  /** Waits for the arrival of call `after` (counted from 0), a call number; null once the rollout is closed. */
+  arrival(rolloutId: string, after: number): Promise<number | null>;
+  /** Into the record; acknowledges the arrival of each `workspace` event's call. */
+  witness(rolloutId: string, events: readonly WitnessEvent[]): Promise<void>;
   /** Refuses new calls, ends those in flight, closes the record's call side. Idempotent. */
   close(rolloutId: string): Promise<EndpointSummary>;
 }
@@ -54,6 +76,8 @@ export interface GatewayOptions {
   template: ChatTemplate;
   /** Canonicaliser by harness name. @default the identity for every harness */
   canonicalise?: (harness: string) => Canonicaliser;
+  /** Identity evidence by harness name. @default none */
+  identify?: (harness: string) => (request: RequestFacts) => Identity;
   /** How long a call waits for an engine that is away. @default 60000 */
   engineRetryMs?: number;
   /** Milliseconds without a reply before a stream is opened. @default 3000 */

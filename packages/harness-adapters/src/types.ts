@@ -1,5 +1,6 @@
-import type { DialectName, Message } from '@treeward/messages';
+import type { DialectName, Message, ToolSpec } from '@treeward/messages';
 import type { Mount, RunOptions, SandboxLimits, SandboxSession } from '@treeward/sandbox';
+import type { Identity, TranscriptAgent } from '@treeward/telemetry';
 
 /** The four things a demonstrator can do; each harness has its own names for them. */
 export type ToolVerb = 'read' | 'write' | 'edit' | 'exec';
@@ -34,6 +35,23 @@ export interface HarnessTask {
   prompt: string;
   /** Model calls after which the harness should stop by itself, where it can. */
   maxTurns: number;
+  /** Started by the harness inside the sandbox, as extra tools. @default none */
+  mcpServers?: readonly McpServer[];
+}
+
+/** A stdio server; its files must be visible inside the sandbox. */
+export interface McpServer {
+  name: string;
+  command: string;
+  args: readonly string[];
+  env?: Readonly<Record<string, string>>;
+}
+
+/** Headers (lower-case, without secrets) and messages as the dialect parsed them. */
+export interface IdentifiableRequest {
+  headers: Readonly<Record<string, string>>;
+  messages: readonly Message[];
+  tools: readonly ToolSpec[];
 }
 
 export interface HarnessCommand {
@@ -68,4 +86,8 @@ export interface HarnessAdapter {
    * matching and for the template. Deterministic and idempotent. The trained tokens stay those sampled.
    */
   canonicalise(messages: readonly Message[]): Message[];
+  /** Who sends a request, as its headers and markers say. Absent: this harness says nothing. */
+  identify?(request: IdentifiableRequest): Identity;
+  /** The files of `readTranscript` as agents and entries; lines that cannot be read are left out. */
+  parseTranscript?(files: ReadonlyMap<string, Uint8Array>): TranscriptAgent[];
 }

@@ -1,4 +1,6 @@
 export type {
+  ChatReply,
+  ChatRequest,
   ChatTemplate,
   EffectiveSampling,
   Engine,

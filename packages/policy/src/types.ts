@@ -1,4 +1,4 @@
-import type { Message, ReplyPart, ToolSpec } from '@treeward/messages';
+import type { Message, ReplyPart, RequestedSampling, ToolSpec, Usage } from '@treeward/messages';
 
 /** An immutable set of sampler weights. `version` counts published updates; 0 is the start of the run. */
 export interface Policy {
@@ -50,9 +50,27 @@ export interface EngineFacts {
   ids: boolean;
   /** `processed`: of the masked, temperature-scaled distribution that was sampled from. */
   logprobs: 'processed' | 'raw' | 'none';
+  /** Did another temperature change the log-probabilities that came back? Null: it could not be measured. */
+  temperature?: boolean | null;
   contextLength: number;
   vocabSize: number;
   policy: Policy | null;
+}
+
+/** A turn asked of an upstream that takes messages, not ids. */
+export interface ChatRequest {
+  messages: readonly Message[];
+  tools: readonly ToolSpec[];
+  sampling: RequestedSampling;
+  tag: string;
+}
+
+export interface ChatReply {
+  parts: ReplyPart[];
+  finish: 'stop' | 'length';
+  usage: Usage;
+  /** As the upstream names it. */
+  model: string;
 }
 
 export interface Engine {
@@ -65,6 +83,11 @@ export interface Engine {
     request: SampleRequest,
     options?: { signal?: AbortSignal },
   ): Promise<Sampled>;
+  /**
+   * Only engines whose facts say `ids: false` have it: hosted models. The gateway records surrogate ids (the template's
+   * encoding of the text, log-probabilities NaN), so such calls can be looked at and scored but never train.
+   */
+  chat?(request: ChatRequest, options?: { signal?: AbortSignal }): Promise<ChatReply>;
   close(): Promise<void>;
 }
 

@@ -33,6 +33,8 @@ function brokenMachine(code: string): { deps: RolloutDeps; opened: string[] } {
         return Promise.reject(new TreewardError(code, 'as the test wants it'));
       },
       status: refuse,
+      arrival: refuse,
+      witness: refuse,
       close: () => Promise.reject(new Error('nothing to close')),
     },
     sandboxes: { name: 'none', probe: refuse, open: refuse, sweep: refuse },

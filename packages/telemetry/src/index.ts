@@ -1,16 +1,26 @@
-export { RECORD_VERSION } from './types.js';
+export { RECORD_MINOR, RECORD_VERSION } from './types.js';
 export type {
   CallEnd,
   CallPrompt,
   CallSampled,
   CallStart,
+  EngineEvent,
+  Identity,
   Json,
+  MessagesDelta,
   ProcessExit,
   RecordEvent,
+  Rewrite,
   RolloutEnd,
   RolloutStart,
   Span,
+  ToolExec,
+  TranscriptAgent,
+  TranscriptEntry,
+  TranscriptEvent,
   VerifierResult,
+  WorkspaceChange,
+  WorkspaceEvent,
 } from './types.js';
 export { RecordWriter, type RecordWriterOptions } from './writer.js';
 export {

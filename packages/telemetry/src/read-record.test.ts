@@ -96,16 +96,16 @@ describe('readRecord', () => {
     const sampled = await writeSample();
     const richer = { ...sampled, call: 1, cache: 3, policy: { ...sampled.policy, adapter: 'x' } };
     appendFileSync(events(), `${JSON.stringify(richer)}\n${JSON.stringify({ ...richer, call: 2 })}\n`);
-    appendFileSync(events(), '{"type":"tool.exec","pid":3}\n{"type":"tool.exec","pid":4}\n');
+    appendFileSync(events(), '{"type":"gpu.sample","pid":3}\n{"type":"tool.exec","pid":4}\n');
     const record = readRecord(directory);
     expect(record.events).toEqual([start, sampled, { ...sampled, call: 1 }, { ...sampled, call: 2 }]);
     expect(record.issues.map((issue) => [issue.severity, issue.message])).toEqual([
       ['info', 'field call.sampled.policy.adapter is unknown here and laid aside'],
       ['info', 'field call.sampled.cache is unknown here and laid aside'],
-      ['info', 'event "tool.exec" is unknown here and laid aside'],
+      ['info', 'event "gpu.sample" is unknown here and laid aside'],
     ]);
     expect(record.aside).toHaveLength(6);
-    expect(record.aside.at(-1)).toEqual({ line: 6, value: { type: 'tool.exec', pid: 4 } });
+    expect(record.aside.at(-1)).toEqual({ line: 6, value: { type: 'gpu.sample', pid: 4 } });
   });
 
   it('reports spans outside tokens.bin and gives no tokens for them', async () => {

@@ -13,6 +13,22 @@ const strings = z.record(z.string(), z.string());
 export const spanSchema = z.strictObject({ offset: natural, count: natural });
 
 const messagesDelta = z.strictObject({ parent: natural.nullable(), kept: natural, appended: z.array(json) });
+const identity = z.strictObject({
+  session: z.exactOptional(z.string()),
+  agent: z.exactOptional(z.string()),
+  parentAgent: z.exactOptional(z.string()),
+  requestClass: z.exactOptional(z.enum(['main', 'subagent', 'compaction', 'side'])),
+  depth: z.exactOptional(natural),
+  compacted: z.exactOptional(z.boolean()),
+});
+const transcriptEntry = z.strictObject({
+  id: z.string(),
+  parent: z.string().nullable(),
+  time: z.number().nullable(),
+  kind: z.enum(['user', 'assistant', 'tool', 'compaction', 'other']),
+  text: z.exactOptional(z.string()),
+  parts: z.exactOptional(z.array(json)),
+});
 const promptDelta = z.strictObject({
   parent: natural.nullable(),
   kept: natural,
@@ -25,6 +41,7 @@ export const eventSchemas = {
   'rollout.start': z.strictObject({
     type: z.literal('rollout.start'),
     version: z.literal(RECORD_VERSION),
+    minor: z.exactOptional(natural),
     rolloutId: z.string(),
     time: z.number(),
     template: z.string(),
@@ -37,7 +54,9 @@ export const eventSchemas = {
     dialect: z.string(),
     headers: strings,
     bodyHash: z.string(),
+    identity: z.exactOptional(identity),
     messages: messagesDelta,
+    raw: z.exactOptional(messagesDelta),
     tools: z.strictObject({ hash: z.string(), specs: z.exactOptional(json) }),
     requested: json,
     unknown: z.array(z.string()),
@@ -49,6 +68,7 @@ export const eventSchemas = {
     graft: z.strictObject({
       reason: z.enum(['root', 'reply', 'same-prompt', 'prefix', 'rewritten']),
       keptMessages: natural,
+      rewrite: z.exactOptional(z.strictObject({ message: natural, call: natural.nullable() })),
     }),
   }),
   'call.sampled': z.strictObject({
@@ -60,6 +80,7 @@ export const eventSchemas = {
     finish: z.enum(['stop', 'length', 'abort', 'error']),
     policy: z.strictObject({ id: z.string(), version: z.number().int() }),
     sampling: json,
+    ids: z.exactOptional(z.enum(['engine', 'surrogate'])),
     reply: z.strictObject({ parts: z.array(json), malformed: z.exactOptional(z.string()) }),
   }),
   'call.end': z.strictObject({
@@ -70,6 +91,45 @@ export const eventSchemas = {
     delivery: z.enum(['complete', 'partial', 'none']),
     cause: z.enum(['done', 'client', 'gateway', 'engine']),
     status: z.number().int(),
+    sent: z.exactOptional(z.strictObject({ bytes: natural, events: natural })),
+  }),
+  engine: z.strictObject({ type: z.literal('engine'), time: z.number(), facts: json }),
+  workspace: z.strictObject({
+    type: z.literal('workspace'),
+    time: z.number(),
+    call: natural.nullable(),
+    changes: z.array(
+      z.strictObject({
+        path: z.string(),
+        kind: z.enum(['create', 'modify', 'delete', 'opaque', 'symlink', 'dir', 'other', 'undone']),
+        size: natural,
+        sha256: z.exactOptional(z.string()),
+      }),
+    ),
+  }),
+  'tool.exec': z.strictObject({
+    type: z.literal('tool.exec'),
+    source: z.enum(['strace', 'transcript']),
+    pid: z.exactOptional(natural),
+    parentPid: z.exactOptional(natural),
+    command: z.string(),
+    start: z.number(),
+    end: z.number().nullable(),
+    code: z.number().int().nullable(),
+    signal: z.exactOptional(z.string().nullable()),
+  }),
+  transcript: z.strictObject({
+    type: z.literal('transcript'),
+    time: z.number(),
+    agents: z.array(
+      z.strictObject({
+        agent: z.string(),
+        parentAgent: z.string().nullable(),
+        spawnedBy: z.string().nullable(),
+        file: z.string(),
+        entries: z.array(transcriptEntry),
+      }),
+    ),
   }),
   'process.exit': z.strictObject({
     type: z.literal('process.exit'),
@@ -94,10 +154,14 @@ export const eventSchemas = {
 
 export const eventSchema = z.discriminatedUnion('type', [
   eventSchemas['rollout.start'],
+  eventSchemas.engine,
   eventSchemas['call.start'],
   eventSchemas['call.prompt'],
   eventSchemas['call.sampled'],
   eventSchemas['call.end'],
+  eventSchemas.workspace,
+  eventSchemas['tool.exec'],
+  eventSchemas.transcript,
   eventSchemas['process.exit'],
   eventSchemas.verifier,
   eventSchemas['rollout.end'],

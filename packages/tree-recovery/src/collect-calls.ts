@@ -48,7 +48,7 @@ export function collectCalls(events: readonly RecordEvent[]): CollectedRecord {
   const whole: { [T in RecordEvent['type']]?: RecordEvent } = {};
 
   for (const event of events) {
-    if (!('call' in event)) {
+    if (event.type === 'workspace' || !('call' in event)) {
       // Of several, the last in time counts: a verifier may run again, a later process may close what another left open.
       const known = whole[event.type];
       if (!known || laterThan(event, known)) whole[event.type] = event;
