@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RolloutTree, TreeCall } from '@treeward/tree-recovery';
+import type { CausalOrder, RolloutTree, TreeCall } from '@treeward/tree-recovery';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readBatch, writeBatch } from './batch-file.js';
@@ -12,6 +12,12 @@ interface Node {
   parent: number;
   tokens: number[];
 }
+
+const noOrder = (calls: number): CausalOrder => ({
+  offset_C1: new Int32Array(calls + 1),
+  successor_L: new Int32Array(0),
+  weight_L: new Float32Array(0),
+});
 
 function tree(nodes: readonly Node[], calls: Record<number, Partial<TreeCall>> = {}): RolloutTree {
   const ends = nodes.reduce<number[]>(
@@ -38,6 +44,8 @@ function tree(nodes: readonly Node[], calls: Record<number, Partial<TreeCall>> =
       promptNode: nodes[actionNode]!.parent,
       actionNode,
       role: 'main',
+      agent: 0,
+      epoch: 0,
       delivery: 'complete',
       policyVersion: 0,
       policyId: 'p',
@@ -50,6 +58,9 @@ function tree(nodes: readonly Node[], calls: Record<number, Partial<TreeCall>> =
       ...calls[call],
     })),
     edges: [],
+    runs: [],
+    epochs: [],
+    causal: { chain: noOrder(actions.length), lineage: noOrder(actions.length) },
     issues: [],
     verdict: { kind: 'trainable', reason: null },
     reward: 1,

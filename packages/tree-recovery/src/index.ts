@@ -1,12 +1,15 @@
 export type {
   CallRole,
+  CausalOrder,
   EdgeType,
   NodeKind,
   RolloutTree,
   TreeCall,
   TreeEdge,
+  TreeEpoch,
   TreeIssue,
   TreeNodes,
+  TreeRun,
 } from './types.js';
 export { recoverTree, type RecordInput } from './recover.js';
 export { recoverDirectory } from './recover-directory.js';

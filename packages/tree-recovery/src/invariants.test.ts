@@ -92,7 +92,7 @@ describe('recoverTree', () => {
         const names = shuffled(random.calls.map(({ call }) => call + 100));
         const rename = (call: number | null): number | null => (call === null ? null : names[call]!);
         const renamed = random.builder.events.map((event): RecordEvent => {
-          if (!('call' in event)) return event;
+          if (!('call' in event) || event.call === null) return event;
           const named = { ...event, call: names[event.call]! };
           if (named.type === 'call.start') {
             named.messages = { ...named.messages, parent: rename(named.messages.parent) };

@@ -2,8 +2,10 @@ import type { RolloutRecord } from '@treeward/telemetry';
 import { collectCalls, type RecordedCall } from './collect-calls.js';
 import { ContextTree, EMPTY_CONTEXT, type Position } from './context-tree.js';
 import { linkCalls, type LinkedCall } from './edges.js';
+import { chainOrder, lineageOrder } from './causal-order.js';
 import { flatten } from './flatten.js';
 import { MessageTree } from './message-tree.js';
+import { epochsOf, runsOf } from './runs-epochs.js';
 import type { RolloutTree, TreeCall, TreeIssue } from './types.js';
 import { readSampling, untrainedReason, type CallTokens } from './untrained.js';
 import { verdictOf } from './verdict.js';
@@ -80,6 +82,9 @@ export function recoverTree(record: RecordInput): RolloutTree {
     nodes: flat.nodes,
     calls,
     edges,
+    runs: runsOf(calls, edges),
+    epochs: epochsOf(calls, edges).epochs,
+    causal: { chain: chainOrder(calls), lineage: lineageOrder(calls, edges) },
     issues: settled(issues),
     verdict: verdictOf({
       hasStart: collected.rollout !== null,
@@ -238,6 +243,8 @@ function describeCall(placed: PlacedCall, place: (node: number) => number): Tree
     promptNode: promptNode === -1 ? -1 : place(promptNode),
     actionNode: actionNode === -1 ? -1 : place(actionNode),
     role: 'main',
+    agent: 0,
+    epoch: 0,
     delivery: end?.delivery ?? 'none',
     policyVersion: sampled?.policy.version ?? null,
     policyId: sampled?.policy.id ?? null,

@@ -17,7 +17,7 @@ describe('readTree', () => {
     writeTensors(path, new Map());
     expect(() => readTree(path)).toThrow(expect.objectContaining({ code: 'TREE_E_FILE' }));
     const tokens = new Map([['tokens_T', { shape: [1], data: Float32Array.of(1) }]]);
-    writeTensors(path, tokens, { format: 'treeward-tree/1', labels: '{}' });
+    writeTensors(path, tokens, { format: 'treeward-tree/2', labels: '{}' });
     expect(() => readTree(path)).toThrow(
       /tree\.bin is not a tree: array tokens_T is missing or of another type/,
     );

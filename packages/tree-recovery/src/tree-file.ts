@@ -1,10 +1,21 @@
 import { readTensors, TreewardError, writeTensors, type NamedTensor } from '@treeward/base';
-import type { RolloutTree, TreeCall } from './types.js';
+import type { CausalOrder, RolloutTree, TreeCall } from './types.js';
 
-const FORMAT = 'treeward-tree/1';
+const FORMAT = 'treeward-tree/2';
 
 /** Parts that are objects; each is one JSON string in the file's metadata. */
-const JSON_PARTS = ['labels', 'calls', 'edges', 'issues', 'verdict', 'reward', 'status'] as const;
+const JSON_PARTS = [
+  'labels',
+  'calls',
+  'edges',
+  'runs',
+  'epochs',
+  'issues',
+  'verdict',
+  'reward',
+  'status',
+] as const;
+const ORDERS = ['chain', 'lineage'] as const;
 
 /** `tree.bin`: the arrays as safetensors, everything else as JSON in its metadata. Written, then renamed. */
 export function writeTree(path: string, tree: RolloutTree): void {
@@ -19,6 +30,12 @@ export function writeTree(path: string, tree: RolloutTree): void {
   add('start_N', tree.nodes.start_N);
   add('end_N', tree.nodes.end_N);
   add('depth_N', tree.nodes.depth_N);
+  for (const name of ORDERS) {
+    const { offset_C1, successor_L, weight_L } = tree.causal[name];
+    add(`${name}.offset_C1`, offset_C1);
+    add(`${name}.successor_L`, successor_L);
+    add(`${name}.weight_L`, weight_L);
+  }
   const metadata: Record<string, string> = { format: FORMAT, rolloutId: tree.rolloutId };
   for (const part of JSON_PARTS) metadata[part] = JSON.stringify(tree[part]);
   writeTensors(path, tensors, metadata);
@@ -45,6 +62,11 @@ export function readTree(path: string): RolloutTree {
     if (text === undefined) throw bad(`${name} is missing`);
     return JSON.parse(text) as T;
   };
+  const order = (name: (typeof ORDERS)[number]): CausalOrder => ({
+    offset_C1: array(`${name}.offset_C1`, Int32Array),
+    successor_L: array(`${name}.successor_L`, Int32Array),
+    weight_L: array(`${name}.weight_L`, Float32Array),
+  });
   return {
     rolloutId: metadata['rolloutId'] ?? '',
     labels: json('labels'),
@@ -63,6 +85,9 @@ export function readTree(path: string): RolloutTree {
       temperature: (call.temperature as number | null) ?? Number.NaN,
     })),
     edges: json('edges'),
+    runs: json('runs'),
+    epochs: json('epochs'),
+    causal: { chain: order('chain'), lineage: order('lineage') },
     issues: json('issues'),
     verdict: json('verdict'),
     reward: json('reward'),

@@ -5,7 +5,17 @@
  * Legend: T tokens stored once, N nodes, C calls, E edges.
  */
 export type NodeKind = 'observation' | 'action';
-export type EdgeType = 'continue' | 'retry' | 'ambiguous';
+/** What led from one call to another (recovery.md §3). `parallel` links siblings and is no cause. */
+export type EdgeType =
+  | 'continue'
+  | 'retry'
+  | 'rollback'
+  | 'parallel'
+  | 'compaction'
+  | 'rewrite'
+  | 'spawn'
+  | 'return'
+  | 'ambiguous';
 export type CallRole = 'main' | 'subagent' | 'compaction' | 'side';
 
 export interface TreeNodes {
@@ -26,6 +36,10 @@ export interface TreeCall {
   /** -1 when nothing was sampled. */
   actionNode: number;
   role: CallRole;
+  /** Which agent called: 0 is the main one, others in the order in which they appear. */
+  agent: number;
+  /** Index into `epochs`: the stretch between compactions of one agent that the call lies in. */
+  epoch: number;
   delivery: 'complete' | 'partial' | 'none';
   policyVersion: number | null;
   policyId: string | null;
@@ -46,6 +60,28 @@ export interface TreeEdge {
   evidence: readonly string[];
 }
 
+/** A maximal chain of `continue` edges. */
+export interface TreeRun {
+  calls: readonly number[];
+}
+
+/** A stretch between compactions of one agent. */
+export interface TreeEpoch {
+  agent: number;
+  calls: readonly number[];
+}
+
+/**
+ * Successors of each call in causal order as CSR over positions in `calls` (not call numbers): those of position i are
+ * `successor_L[offset_C1[i] .. offset_C1[i+1])` with weights that add to 1. A call without successors is a sink: it
+ * receives the rollout's reward.
+ */
+export interface CausalOrder {
+  offset_C1: Int32Array;
+  successor_L: Int32Array;
+  weight_L: Float32Array;
+}
+
 export interface TreeIssue {
   severity: 'fatal' | 'warn' | 'info';
   code: string;
@@ -62,6 +98,9 @@ export interface RolloutTree {
   nodes: TreeNodes;
   calls: readonly TreeCall[];
   edges: readonly TreeEdge[];
+  runs: readonly TreeRun[];
+  epochs: readonly TreeEpoch[];
+  causal: { chain: CausalOrder; lineage: CausalOrder };
   issues: readonly TreeIssue[];
   verdict: { kind: 'trainable' | 'partial' | 'rejected'; reason: string | null };
   /** As the record has them; null when there is none (an infrastructure failure is not a reward of 0). */

@@ -1,0 +1,86 @@
+import type { CausalOrder, EdgeType, TreeCall, TreeEdge } from './types.js';
+
+// C calls, L links.
+
+/** Edges that say "what this call did is why that call came about". `parallel` links siblings and is no cause. */
+const CAUSAL: ReadonlySet<EdgeType> = new Set([
+  'continue',
+  'retry',
+  'rollback',
+  'compaction',
+  'rewrite',
+  'spawn',
+  'return',
+]);
+
+export function isCausal(type: EdgeType): boolean {
+  return CAUSAL.has(type);
+}
+
+/** Every call leads to the next one that starts; side calls have no part. `calls` in causal order. */
+export function chainOrder(calls: readonly TreeCall[]): CausalOrder {
+  const work = calls.flatMap(({ role }, position) => (role === 'side' ? [] : [position]));
+  const next = new Map(work.map((position, k) => [position, work[k + 1]]));
+  return toCsr(
+    calls.map((_, position) => {
+      const successor = next.get(position);
+      return successor === undefined ? [] : [successor];
+    }),
+  );
+}
+
+/**
+ * Successors along causal edges with equal weights: the one that starts first, and those that were settled when it
+ * started. A successor that appears later gets no link, because a link that depends on the outcome biases lambda < 1.
+ * What counts as settled is read off the structure, never off who happened to finish first: agents that one reply
+ * started, calls that run in parallel with the first one, and whatever the first one cannot have caused because the
+ * reply itself started both. An ambiguous edge makes its call a sink. `calls` in causal order.
+ */
+export function lineageOrder(calls: readonly TreeCall[], edges: readonly TreeEdge[]): CausalOrder {
+  const positionOf = new Map(calls.map(({ call }, position) => [call, position]));
+  const out: { to: number; type: EdgeType }[][] = calls.map(() => []);
+  const into: number[][] = calls.map(() => []);
+  const siblings = new Set<string>();
+  const sinks = new Set<number>();
+  for (const { from, to, type } of edges) {
+    const a = positionOf.get(from);
+    const b = positionOf.get(to);
+    if (a === undefined || b === undefined) continue;
+    if (type === 'ambiguous') sinks.add(a);
+    else if (type === 'parallel') siblings.add(`${a}:${b}`).add(`${b}:${a}`);
+    else if (a < b && calls[a]!.role !== 'side' && calls[b]!.role !== 'side') {
+      out[a]!.push({ to: b, type });
+      into[b]!.push(a);
+    }
+  }
+  return toCsr(
+    out.map((links, position) => {
+      if (sinks.has(position) || links.length === 0) return [];
+      links.sort((a, b) => a.to - b.to);
+      const [first, ...others] = links;
+      const settled = others.filter(({ to, type }) => {
+        if (to === first!.to) return false;
+        if (siblings.has(`${first!.to}:${to}`)) return true;
+        if (type !== 'spawn' && first!.type !== 'spawn') return false;
+        // What one reply started at once: no other cause leads into it than that reply.
+        return into[to]!.every((cause) => cause === position);
+      });
+      return [first!.to, ...new Set(settled.map(({ to }) => to))];
+    }),
+  );
+}
+
+function toCsr(successors: readonly (readonly number[])[]): CausalOrder {
+  const offset_C1 = new Int32Array(successors.length + 1);
+  successors.forEach((list, position) => {
+    offset_C1[position + 1] = offset_C1[position]! + list.length;
+  });
+  const numLinks = offset_C1[successors.length]!;
+  const successor_L = new Int32Array(numLinks);
+  const weight_L = new Float32Array(numLinks);
+  successors.forEach((list, position) => {
+    successor_L.set(list, offset_C1[position]);
+    weight_L.fill(1 / list.length, offset_C1[position], offset_C1[position + 1]);
+  });
+  return { offset_C1, successor_L, weight_L };
+}

@@ -1,0 +1,79 @@
+import { isCausal } from './causal-order.js';
+import type { TreeEdge } from './types.js';
+
+/** What is put in order. */
+export interface Started {
+  call: number;
+  startTime: number;
+}
+
+/**
+ * Calls by start time, except that a cause stands before its effect whatever the clocks say: contents that repeat a
+ * reply prove an order, a clock only claims one. `cyclic` are the calls for which edges leave no such order.
+ */
+export function causalSequence<T extends Started>(
+  calls: readonly T[],
+  edges: readonly TreeEdge[],
+): { order: T[]; cyclic: number[] } {
+  const byTime = [...calls].sort((a, b) => a.startTime - b.startTime || a.call - b.call);
+  const rank = new Map(byTime.map(({ call }, i) => [call, i]));
+  const successors: number[][] = byTime.map(() => []);
+  const waits_C = new Int32Array(byTime.length);
+  let inOrder = true;
+  for (const { from, to, type } of edges) {
+    const a = rank.get(from);
+    const b = rank.get(to);
+    if (a === undefined || b === undefined || !isCausal(type)) continue;
+    successors[a]!.push(b);
+    waits_C[b]!++;
+    if (a >= b) inOrder = false;
+  }
+  if (inOrder) return { order: byTime, cyclic: [] };
+
+  const ready = new MinHeap();
+  const placed = new Uint8Array(byTime.length);
+  const order: T[] = [];
+  waits_C.forEach((waits, i) => {
+    if (waits === 0) ready.push(i);
+  });
+  for (let i = ready.pop(); i !== undefined; i = ready.pop()) {
+    placed[i] = 1;
+    order.push(byTime[i]!);
+    for (const next of successors[i]!) if (--waits_C[next]! === 0) ready.push(next);
+  }
+  const rest = byTime.filter((_, i) => placed[i] === 0);
+  return { order: [...order, ...rest], cyclic: rest.map(({ call }) => call) };
+}
+
+/** Smallest number first. */
+class MinHeap {
+  readonly #items: number[] = [];
+
+  push(item: number): void {
+    const items = this.#items;
+    let at = items.push(item) - 1;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      if (items[above]! <= items[at]!) break;
+      [items[above], items[at]] = [items[at]!, items[above]!];
+      at = above;
+    }
+  }
+
+  pop(): number | undefined {
+    const items = this.#items;
+    const top = items[0];
+    const last = items.pop();
+    if (top === undefined || last === undefined || items.length === 0) return top;
+    items[0] = last;
+    for (let at = 0; ;) {
+      let least = at;
+      for (const below of [2 * at + 1, 2 * at + 2]) {
+        if (below < items.length && items[below]! < items[least]!) least = below;
+      }
+      if (least === at) return top;
+      [items[least], items[at]] = [items[at]!, items[least]!];
+      at = least;
+    }
+  }
+}
