@@ -6,7 +6,15 @@ import type { CounterSet } from './counters.js';
 import type { Launched } from './launch.js';
 import type { Lower } from './lower-cache.js';
 import { copyTree } from './tree.js';
-import type { FileChange, RunOptions, RunResult, Sandbox, SandboxSession, SandboxTier } from './types.js';
+import type {
+  Execution,
+  FileChange,
+  RunOptions,
+  RunResult,
+  Sandbox,
+  SandboxSession,
+  SandboxTier,
+} from './types.js';
 
 const MAX_READ = 64 * 1024 * 1024;
 
@@ -84,6 +92,11 @@ export class BubblewrapSandbox implements Sandbox {
   changes(): Promise<FileChange[]> {
     this.#assertOpen();
     return this.#reading(this.#parts.launched.changes());
+  }
+
+  executions(): Promise<Execution[]> {
+    this.#assertOpen();
+    return this.#reading(this.#parts.launched.executions());
   }
 
   exportWorkspace(directory: string): Promise<void> {

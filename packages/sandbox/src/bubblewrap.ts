@@ -12,6 +12,7 @@ import { createOwnerFolder, defaultRoot, SANDBOX_UID, type OwnerFolder } from '.
 import { removeTree } from './remove-tree.js';
 import { launchUnsafe } from './unsafe.js';
 import { sweepRoot } from './sweep.js';
+import { stracePath } from './trace.js';
 import type { Sandbox, SandboxOptions, SandboxProvider, SandboxTier } from './types.js';
 
 export interface BubblewrapOptions {
@@ -141,6 +142,7 @@ export class BubblewrapProvider implements SandboxProvider {
       options.network.kind === 'model-socket'
         ? checkMounts([{ host: options.network.directory, inside: '/run/model' }])[0]!.host
         : null;
+    const strace = options.trace && machine ? stracePath() : null;
     this.#alive.set(id, null);
     const forget = (): void => void this.#alive.delete(id);
     try {
@@ -154,7 +156,9 @@ export class BubblewrapProvider implements SandboxProvider {
         try {
           const { ttl } = this.#options;
           const request = { id, folder, limits, lower, mounts, modelDirectory, ttl, signal };
-          const launched = machine ? await launch({ ...request, machine }) : await launchUnsafe(request);
+          const launched = machine
+            ? await launch({ ...request, machine, strace })
+            : await launchUnsafe(request);
           this.#counters.add('created');
           this.#counters.time('create', performance.now() - started);
           const cgroups = machine?.cgroups;

@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { at, inDirectory, listNames, readEntry, readLink, statEntry } from './tree.js';
+import { at, hashEntry, inDirectory, listNames, readLink, statEntry } from './tree.js';
 import type { FileChange } from './types.js';
 
 /** Larger files are recorded without a hash. */
@@ -24,19 +23,21 @@ export async function overlayChanges({ upper, merged, lower }: ChangeSources): P
   const changes: FileChange[] = [];
 
   const hides = (names: readonly Buffer[], lowerFd: number, path: readonly Buffer[]): boolean => {
-    const present = new Set(names.map((name) => name.toString('latin1')));
-    const absent = listNames(lowerFd).find((name) => !present.has(name.toString('latin1')));
+    const present = new Set(names.map(latin1));
+    const absent = listNames(lowerFd).find((name) => !present.has(latin1(name)));
     return absent !== undefined && statEntry(at(merged, joinNames([...path, absent]))) === null;
   };
 
   /** lowerFd: the same directory below, or null where nothing of the lower layer shows through. */
   const walk = async (fd: number, lowerFd: number | null, path: readonly Buffer[]): Promise<void> => {
     const names = listNames(fd);
+    // Most of what is new has no namesake below: one listing is cheaper than a question for each.
+    const below = new Set(lowerFd === null || !names.length ? [] : listNames(lowerFd).map(latin1));
     for (const name of names) {
       const from = at(fd, name);
       const stat = statEntry(from);
       if (!stat) continue;
-      const before = lowerFd === null ? null : statEntry(at(lowerFd, name));
+      const before = lowerFd !== null && below.has(latin1(name)) ? statEntry(at(lowerFd, name)) : null;
       const here = [...path, name];
       const record = (kind: FileChange['kind'], mode = stat.mode & 0o7777): void => {
         changes.push({ path: joinNames(here).toString('utf8'), kind, mode, size: 0 });
@@ -47,15 +48,15 @@ export async function overlayChanges({ upper, merged, lower }: ChangeSources): P
           continue;
         }
         await inDirectory(from, async (child) => {
-          const below = async (childLower: number | null): Promise<void> => {
+          const descend = async (childLower: number | null): Promise<void> => {
             const opaque = childLower !== null && hides(listNames(child), childLower, here);
             if (!before?.isDirectory()) record('dir');
             else if (opaque) record('opaque');
             else if ((before.mode & 0o7777) !== (stat.mode & 0o7777)) record('dir');
             await walk(child, opaque ? null : childLower, here);
           };
-          if (lowerFd !== null && before?.isDirectory()) await inDirectory(at(lowerFd, name), below);
-          else await below(null);
+          if (lowerFd !== null && before?.isDirectory()) await inDirectory(at(lowerFd, name), descend);
+          else await descend(null);
         });
       } else if (stat.isCharacterDevice() && stat.rdev === 0) {
         record('delete', 0);
@@ -75,9 +76,9 @@ export async function plainChanges(current: number, lower: string): Promise<File
   const changes: FileChange[] = [];
   const walk = async (fd: number, lowerFd: number | null, path: readonly Buffer[]): Promise<void> => {
     const now = listNames(fd);
-    const seen = new Set(now.map((name) => name.toString('latin1')));
+    const seen = new Set(now.map(latin1));
     for (const name of lowerFd === null ? [] : listNames(lowerFd)) {
-      if (seen.has(name.toString('latin1'))) continue;
+      if (seen.has(latin1(name))) continue;
       changes.push({ path: joinNames([...path, name]).toString('utf8'), kind: 'delete', mode: 0, size: 0 });
     }
     for (const name of now) {
@@ -124,22 +125,18 @@ async function entryChange(
     return { kind: 'symlink', mode, size: stat.size, target: target.toString('utf8') };
   }
   if (!stat.isFile()) return { kind: 'other', mode, size: 0 };
-  const sha256 = stat.size <= HASH_LIMIT ? await hashEntry(from) : undefined;
-  if (sha256 !== undefined && beforePath && before && sameShape(stat, before)) {
-    if ((await hashEntry(beforePath)) === sha256) return null;
+  const sha256 = stat.size <= HASH_LIMIT ? await hashEntry(from, stat.size) : null;
+  if (sha256 !== null && beforePath && before && sameShape(stat, before)) {
+    if ((await hashEntry(beforePath, before.size)) === sha256) return null;
   }
   const kind = before?.isFile() ? 'modify' : 'create';
-  return { kind, mode, size: stat.size, ...(sha256 === undefined ? {} : { sha256 }) };
+  return { kind, mode, size: stat.size, ...(sha256 === null ? {} : { sha256 }) };
 }
+
+const latin1 = (name: Buffer): string => name.toString('latin1');
 
 const joinNames = (names: readonly Buffer[]): Buffer =>
   Buffer.concat(names.flatMap((name, i) => (i ? [Buffer.from('/'), name] : [name])));
 
 const sameShape = (a: Stats, b: Stats): boolean =>
   b.isFile() && a.size === b.size && (a.mode & 0o7777) === (b.mode & 0o7777);
-
-async function hashEntry(path: Buffer): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const piece of readEntry(path)) hash.update(piece);
-  return hash.digest('hex');
-}

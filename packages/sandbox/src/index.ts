@@ -1,4 +1,5 @@
 export type {
+  Execution,
   FileChange,
   Mount,
   RunOptions,

@@ -11,8 +11,9 @@ import type { Lower } from './lower-cache.js';
 import type { Machine } from './machine.js';
 import { HOME, removeLease, SANDBOX_UID, sandboxDirectory, writeLease, type OwnerFolder } from './owner.js';
 import { processStart } from './processes.js';
-import { openDirectory } from './tree.js';
-import type { FileChange, Mount, SandboxLimits } from './types.js';
+import { readTrace, TRACE_FILE, tracer } from './trace.js';
+import { at, openDirectory } from './tree.js';
+import type { Execution, FileChange, Mount, SandboxLimits } from './types.js';
 
 /** After closing the agent's input; a starved machine may need it, an idle one takes 5 ms. */
 const CLOSE_PATIENCE_MS = 500;
@@ -26,6 +27,8 @@ export interface LaunchRequest {
   lower: Lower;
   mounts: readonly Mount[];
   modelDirectory: string | null;
+  /** Path of strace when commands are to be watched. */
+  strace: string | null;
   ttl: number;
   signal: AbortSignal;
 }
@@ -39,6 +42,7 @@ export interface Launched {
   home: string;
   modelUrl: string | null;
   changes(): Promise<FileChange[]>;
+  executions(): Promise<Execution[]>;
   /** Ends everything inside and removes every trace. False when something stayed for the sweeper. */
   tearDown(): Promise<boolean>;
 }
@@ -91,8 +95,8 @@ export async function launch(request: LaunchRequest): Promise<Launched> {
     const { pid } = started.child;
     if (pid !== undefined) writeLease(folder, { ...lease, pid, start: processStart(pid) });
     const { port } = await orFailure(client.ready, started.failure, signal);
-    for (const name of ['u', 'm']) open.push(openDirectory(join(`/proc/${pid}/root`, directory, name)));
-    const [upper, merged] = open as [number, number];
+    for (const name of ['u', 'm', 't']) open.push(openDirectory(join(`/proc/${pid}/root`, directory, name)));
+    const [upper, merged, trace] = open as [number, number, number];
     return {
       client,
       merged,
@@ -100,6 +104,7 @@ export async function launch(request: LaunchRequest): Promise<Launched> {
       home: HOME,
       modelUrl: modelUrl(port),
       changes: () => overlayChanges({ upper, merged, lower: request.lower.path }),
+      executions: () => readTrace(at(trace, Buffer.from(TRACE_FILE))),
       tearDown,
     };
   } catch (error) {
@@ -142,7 +147,7 @@ function start(request: LaunchRequest, directory: string, procs: readonly string
         ...(asRoot ? ['--uid', String(SANDBOX_UID), '--gid', String(SANDBOX_UID)] : ['--userns']),
         ...procs.flatMap((file) => ['--cgroup', file]),
         ...binds,
-        ...['--', ...command],
+        ...['--', ...(request.strace ? tracer(request.strace, directory) : []), ...command],
       ],
       // Detached: Ctrl-C at the terminal asks us to finish, it must not hit the sandboxes.
       { cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'pipe', seccomp] },

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -32,7 +33,7 @@ const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ESTALE']);
 /** The stat of an entry, or null when it is not (or no longer) there. */
 export function statEntry(path: Buffer): Stats | null {
   try {
-    return lstatSync(path);
+    return lstatSync(path, { throwIfNoEntry: false }) ?? null;
   } catch (error) {
     if (GONE.has((error as NodeJS.ErrnoException).code ?? '')) return null;
     throw error;
@@ -69,24 +70,68 @@ export async function inDirectory<T>(path: Buffer, work: (fd: number) => Promise
   }
 }
 
-/** Pieces of a regular file; nothing when it vanished, was swapped for something else or may not be read. */
-export async function* readEntry(path: Buffer): AsyncGenerator<Buffer> {
-  let fd: number;
+/** Null when it vanished, was swapped for something else or may not be read. */
+function openEntry(path: Buffer): number | null {
   try {
-    fd = openSync(path, FILE);
+    return openSync(path, FILE);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? '';
-    if (GONE.has(code) || code === 'EACCES' || code === 'ENXIO') return;
+    if (GONE.has(code) || code === 'EACCES' || code === 'ENXIO') return null;
     throw error;
   }
+}
+
+/** Pieces of a regular file; nothing when it vanished, was swapped for something else or may not be read. */
+export async function* readEntry(path: Buffer): AsyncGenerator<Buffer> {
+  const fd = openEntry(path);
+  if (fd === null) return;
   try {
     if (!fstatSync(fd).isFile()) return;
-    const buffer = Buffer.allocUnsafe(256 * 1024);
+    const buffer = Buffer.allocUnsafe(PIECE);
     for (let pieces = 0; ; pieces++) {
       const n = readSync(fd, buffer);
       if (n === 0) return;
       yield buffer.subarray(0, n);
       if (pieces % 16 === 15) await new Promise(setImmediate); // a large file must not stop everybody else
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const PIECE = 256 * 1024;
+const small = Buffer.allocUnsafeSlow(PIECE);
+
+/**
+ * sha256 of a regular file as hex; null when it vanished, was swapped for something else or may not be read. A file of
+ * one piece, as most are, costs no turn of the event loop and no buffer of its own.
+ */
+export async function hashEntry(path: Buffer, size: number): Promise<string | null> {
+  if (size < PIECE) {
+    const n = readSmall(path);
+    if (n === null) return null;
+    if (n < PIECE) return createHash('sha256').update(small.subarray(0, n)).digest('hex');
+  }
+  const hash = createHash('sha256');
+  let pieces = 0;
+  for await (const piece of readEntry(path)) {
+    hash.update(piece);
+    pieces++;
+  }
+  return pieces === 0 && size > 0 ? null : hash.digest('hex');
+}
+
+/** Bytes read into `small`; PIECE when there may be more. */
+function readSmall(path: Buffer): number | null {
+  const fd = openEntry(path);
+  if (fd === null) return null;
+  try {
+    if (!fstatSync(fd).isFile()) return null;
+    let length = 0;
+    for (;;) {
+      const n = readSync(fd, small, length, PIECE - length, null);
+      length += n;
+      if (n === 0 || length === PIECE) return length;
     }
   } finally {
     closeSync(fd);

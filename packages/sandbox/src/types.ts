@@ -26,6 +26,8 @@ export interface SandboxOptions {
   /** `none`, or the directory that holds the model's unix socket `model.sock`: the only way out. */
   network: { kind: 'none' } | { kind: 'model-socket'; directory: string };
   mounts?: readonly Mount[];
+  /** Watch every command that starts inside (strace around the sandbox; 0.3 ms per command). @default false */
+  trace?: boolean;
   signal?: AbortSignal;
 }
 
@@ -65,6 +67,21 @@ export interface FileChange {
   target?: string;
 }
 
+/** A command that started inside; a process that runs another program in its place has one for each. */
+export interface Execution {
+  /** As the tracer outside saw it. */
+  pid: number;
+  /** 0 where its start was not seen. */
+  parentPid: number;
+  /** Each argument cut at 2,000 bytes. */
+  argv: string[];
+  /** Epoch milliseconds; `end` null while it runs. */
+  start: number;
+  end: number | null;
+  code: number | null;
+  signal: string | null;
+}
+
 /** A narrowed handle for graders and tools: no limits, network or destroy. */
 export interface SandboxSession {
   readonly id: string;
@@ -84,6 +101,8 @@ export interface Sandbox extends SandboxSession {
   session(): SandboxSession;
   /** What the workspace holds beyond its lower layer. */
   changes(): Promise<FileChange[]>;
+  /** Commands so far, in order of start; empty without `trace`. */
+  executions(): Promise<Execution[]>;
   /** Copies the whole workspace (lower layer and changes; symlinks as links) to an empty host directory. */
   exportWorkspace(directory: string): Promise<void>;
   /** True once the memory limit has killed something inside. */

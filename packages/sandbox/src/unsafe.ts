@@ -16,7 +16,7 @@ import { copyTree, inDirectory, openDirectory } from './tree.js';
  * sees the whole host and its network, and nothing limits it but time-outs. Paths inside are host paths.
  * @throws TreewardError SANDBOX_E_TIER for a mount that would have to appear elsewhere than it is
  */
-export async function launchUnsafe(request: Omit<LaunchRequest, 'machine'>): Promise<Launched> {
+export async function launchUnsafe(request: Omit<LaunchRequest, 'machine' | 'strace'>): Promise<Launched> {
   const { id, folder, lower, signal } = request;
   const misplaced = request.mounts.find(({ host, inside }) => host !== inside);
   if (misplaced) {
@@ -75,6 +75,7 @@ export async function launchUnsafe(request: Omit<LaunchRequest, 'machine'>): Pro
       home,
       modelUrl: modelUrl(port),
       changes: () => plainChanges(merged, lower.path),
+      executions: () => Promise.resolve([]),
       tearDown,
     };
   } catch (error) {

@@ -5,7 +5,8 @@
  *   treeward-init launch --dir D --lower L --disk BYTES --inodes N --uid U --gid G
  *     [--userns] [--cgroup FILE]… [--bind SOURCE NAME]… -- /usr/bin/bwrap …
  *
- * D is an empty directory; it becomes a tmpfs with u (upper), w (work), m (merged) and b/NAME (bound sources).
+ * D is an empty directory; it becomes a tmpfs with u (upper), w (work), m (merged), t (for a tracer's output) and
+ * b/NAME (bound sources).
  */
 #include "init.h"
 #include <errno.h>
@@ -114,11 +115,13 @@ int launch_main(int argc, char **argv) {
   snprintf(options, sizeof options, "size=%s,nr_inodes=%s,mode=0711", disk, inodes);
   if (mount("treeward", dir, "tmpfs", MS_NOSUID | MS_NODEV, options)) fail("mount tmpfs on", dir);
   const char *upper = join(dir, "u"), *work = join(dir, "w"), *merged = join(dir, "m"), *bound = join(dir, "b");
+  const char *trace = join(dir, "t");
   make_dir(upper, 0755);
   make_dir(work, 0755);
   make_dir(merged, 0755);
   make_dir(bound, 0711);
-  if (!userns && chown(upper, uid, gid)) fail("chown", upper);
+  make_dir(trace, 0700);
+  if (!userns && (chown(upper, uid, gid) || chown(trace, uid, gid))) fail("chown", upper);
   /* No redirects and no metadata-only copies: the upper directory alone tells what was changed. */
   int n = snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s%s", lower, upper, work,
                    userns ? ",userxattr" : ",redirect_dir=off,metacopy=off,index=off");
