@@ -24,6 +24,7 @@ import { rewardPayload } from './payload.js';
 import { settle } from './settle.js';
 import { loadTask } from './task.js';
 import type { Grader, RolloutResult, RolloutSpec, Task } from './types.js';
+import { toolExec, WorkspaceWitness } from './witness.js';
 
 export interface RolloutDeps {
   gateway: GatewayControl;
@@ -32,6 +33,8 @@ export interface RolloutDeps {
   /** Holds one socket directory per rollout; short, because unix socket paths end at 107 bytes. */
   socketRoot: string;
   folder(rolloutId: string): RolloutFolder;
+  /** Record every command that runs inside (strace). @default false */
+  trace?: boolean;
 }
 
 /**
@@ -104,6 +107,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     },
     seed: spec.seed,
     sampling: spec.sampling,
+    witnessArrivals: true,
     budget: { maxCalls: spec.limits.maxTurns * 3, maxTokens: spec.limits.maxTokens },
   });
   try {
@@ -113,12 +117,15 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       network: { kind: 'model-socket', directory: socketDirectory },
       mounts: installed.mounts,
       limits: adapter.limits,
+      ...(deps.trace && { trace: true }),
       ...(signal ? { signal } : {}),
     });
     const endpoint: Endpoint = { baseUrl: sandbox.modelUrl ?? '', key, rolloutId: spec.rolloutId };
     const harnessTask: HarnessTask = { prompt: task.query, maxTurns: spec.limits.maxTurns };
     await adapter.prepare(sandbox.session(), endpoint);
     const command = adapter.command(sandbox.session(), installed, harnessTask, endpoint);
+    const witness = new WorkspaceWitness(deps.gateway, spec.rolloutId, sandbox);
+    witness.watch();
     result.time.start = lap();
 
     const run = await sandbox.run(command.argv, {
@@ -134,14 +141,18 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     const summary = await deps.gateway.close(spec.rolloutId);
     recordCalls(result, summary);
     result.time.settle = lap();
-    await appendEvent(folder, {
-      type: 'process.exit',
-      time: Date.now(),
-      code: run.code,
-      signal: run.signal,
-      timedOut: run.timedOut,
-    });
-    await keepWitnesses(folder, sandbox, adapter, harnessTask, endpoint);
+    await appendEvents(folder, [
+      {
+        type: 'process.exit',
+        time: Date.now(),
+        code: run.code,
+        signal: run.signal,
+        timedOut: run.timedOut,
+      },
+      await witness.last(),
+      ...(await sandbox.executions()).map(toolExec),
+      ...(await keepWitnesses(folder, sandbox, adapter, harnessTask, endpoint)),
+    ]);
     assertUsable(summary, run, await sandbox.outOfMemory());
 
     await sandbox.exportWorkspace(workspaceCopy);
@@ -253,17 +264,21 @@ async function keepWitnesses(
   adapter: HarnessAdapter,
   task: HarnessTask,
   endpoint: Endpoint,
-): Promise<void> {
-  for (const [name, bytes] of await adapter.readTranscript(sandbox.session(), task, endpoint)) {
-    writeFileAtomic(join(folder.transcript, name), bytes);
-  }
+): Promise<RecordEvent[]> {
+  const files = await adapter.readTranscript(sandbox.session(), task, endpoint);
+  for (const [name, bytes] of files) writeFileAtomic(join(folder.transcript, name), bytes);
   const changes = await sandbox.changes();
   writeFileAtomic(folder.workspaceDiff, changes.map((change) => JSON.stringify(change) + '\n').join(''));
+  const agents = adapter.parseTranscript?.(files) ?? [];
+  return agents.length ? [{ type: 'transcript', time: Date.now(), agents }] : [];
 }
 
-async function appendEvent(folder: RolloutFolder, event: RecordEvent): Promise<void> {
+const appendEvent = (folder: RolloutFolder, event: RecordEvent): Promise<void> =>
+  appendEvents(folder, [event]);
+
+async function appendEvents(folder: RolloutFolder, events: readonly RecordEvent[]): Promise<void> {
   if (!existsSync(folder.telemetry)) return; // the gateway never opened the record
   const writer = RecordWriter.open(folder.root);
-  writer.append(event);
+  for (const event of events) writer.append(event);
   await writer.close();
 }

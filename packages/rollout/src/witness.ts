@@ -1,0 +1,91 @@
+import type { GatewayControl } from '@treeward/gateway';
+import type { Execution, FileChange, Sandbox } from '@treeward/sandbox';
+import type { ToolExec, WorkspaceChange, WorkspaceEvent } from '@treeward/telemetry';
+
+/** Beyond this a workspace is told by its first paths only; a task that writes more is not a matter of credit. */
+const MAX_CHANGES = 10_000;
+/** Of a command line in the record. */
+const LONGEST_COMMAND = 2000;
+
+/**
+ * The file witness of one rollout: what changed in the workspace up to the arrival of each call. The harness waits for
+ * its reply, and the gateway holds that until it was told, so what a reply causes is never counted before it.
+ */
+export class WorkspaceWitness {
+  readonly #gateway: GatewayControl;
+  readonly #rolloutId: string;
+  readonly #sandbox: Pick<Sandbox, 'changes'>;
+  #known = new Map<string, string>();
+  #watching: Promise<void> | null = null;
+
+  constructor(gateway: GatewayControl, rolloutId: string, sandbox: Pick<Sandbox, 'changes'>) {
+    this.#gateway = gateway;
+    this.#rolloutId = rolloutId;
+    this.#sandbox = sandbox;
+  }
+
+  /** Follows arrivals until the rollout is closed at the gateway. */
+  watch(): void {
+    this.#watching ??= this.#watch();
+  }
+
+  /** After the rollout was closed: the state at the end. */
+  async last(): Promise<WorkspaceEvent> {
+    await this.#watching;
+    return this.#look(null);
+  }
+
+  async #watch(): Promise<void> {
+    try {
+      for (let after = 0; ;) {
+        const call = await this.#gateway.arrival(this.#rolloutId, after);
+        if (call === null) return;
+        await this.#gateway.witness(this.#rolloutId, [await this.#look(call)]);
+        after = call + 1;
+      }
+    } catch {
+      // A witness is evidence, not the rollout: a gateway that died is noticed where it matters.
+    }
+  }
+
+  async #look(call: number | null): Promise<WorkspaceEvent> {
+    const time = Date.now();
+    const now = await this.#sandbox.changes();
+    const changes = newSince(this.#known, now.slice(0, MAX_CHANGES));
+    return { type: 'workspace', time, call, changes };
+  }
+}
+
+/** What differs from the state in `known`, which becomes the new one. */
+export function newSince(known: Map<string, string>, now: readonly FileChange[]): WorkspaceChange[] {
+  const changes: WorkspaceChange[] = [];
+  const gone = new Set(known.keys());
+  for (const { path, kind, size, mode, sha256, target } of now) {
+    gone.delete(path);
+    const state = [kind, size, mode, sha256 ?? '', target ?? ''].join(' ');
+    if (known.get(path) === state) continue;
+    known.set(path, state);
+    changes.push({ path, kind, size, ...(sha256 !== undefined && { sha256 }) });
+  }
+  for (const path of gone) {
+    known.delete(path);
+    changes.push({ path, kind: 'undone', size: 0 });
+  }
+  return changes;
+}
+
+export const toolExec = ({ pid, parentPid, argv, start, end, code, signal }: Execution): ToolExec => ({
+  type: 'tool.exec',
+  source: 'strace',
+  pid,
+  parentPid,
+  command: argv.map(quoted).join(' ').slice(0, LONGEST_COMMAND),
+  start,
+  end,
+  code,
+  signal,
+});
+
+/** As a shell would take it. */
+const quoted = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
