@@ -170,7 +170,11 @@ export class CallRunner {
       return exchange.fail(fault.status, 'the model is overloaded, try again', { cause: 'gateway' });
     }
 
-    const reply = { id: replyId(this.#options.rolloutId, call, dialect), model: request.model || 'policy' };
+    const reply = {
+      id: replyId(this.#options.rolloutId, call, dialect),
+      model: request.model || 'policy',
+      form: request.form,
+    };
     const promptTokens = grown.ids.length;
     exchange.hold({ ...reply, promptTokens, stream: request.stream }, this.#context.timing);
     const { contextLength } = await this.#context.sampler.facts(abort.signal);

@@ -4,12 +4,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { join } from 'node:path';
 import { TreewardError } from '@treeward/base';
 import {
-  anthropicMessages,
-  COUNT_TOKENS_PATH,
-  countTokensBody,
+  countingDialectForPath,
   dialectForPath,
+  dialectOfClient,
   MODELS_PATH,
-  modelsBody,
   type Dialect,
 } from '@treeward/messages';
 import { RECORD_MINOR, RECORD_VERSION, RecordWriter } from '@treeward/telemetry';
@@ -129,25 +127,26 @@ export class Endpoint {
     const path = this.#localPath(request.url ?? '/');
     if (request.method === 'HEAD') return void response.writeHead(200).end();
 
-    const counting = path === COUNT_TOKENS_PATH;
-    const dialect = path === null ? null : counting ? anthropicMessages : dialectForPath(path);
+    const counting = path === null ? null : countingDialectForPath(path);
+    const dialect = path === null ? null : (counting ?? dialectForPath(path));
     if (dialect && request.method === 'POST') {
       if (!this.#authorised(request)) return this.#refuse(request, response, dialect);
       if (counting) return this.#count(request, response, dialect);
       return this.#runner.run(dialect, request, response);
     }
     request.resume();
+    const shapes = dialectOfClient(request.url ?? '', request.headers);
     if (
       request.method === 'GET' &&
       path !== null &&
       (path === MODELS_PATH || path.startsWith(`${MODELS_PATH}/`))
     ) {
-      if (!this.#authorised(request)) return this.#refuse(request, response, anthropicMessages);
+      if (!this.#authorised(request)) return this.#refuse(request, response, shapes);
       const id = path.slice(MODELS_PATH.length + 1);
-      return sendJson(response, 200, modelsBody(id === '' ? undefined : decoded(id)));
+      return sendJson(response, 200, shapes.models(id === '' ? null : decoded(id)));
     }
     const message = `nothing is served at ${request.method} ${request.url}`;
-    return sendJson(response, 404, anthropicMessages.error(404, message));
+    return sendJson(response, 404, shapes.error(404, message));
   }
 
   /** Path without query, trailing slash and this rollout's prefix; null below another rollout's prefix. */
@@ -176,7 +175,7 @@ export class Endpoint {
   async #count(request: IncomingMessage, response: ServerResponse, dialect: Dialect): Promise<void> {
     const exchange = new Exchange(response, dialect);
     const parsed = await this.#runner.parse(dialect, request, exchange);
-    if (parsed) sendJson(response, 200, countTokensBody(this.#runner.promptLength(parsed.request)));
+    if (parsed) sendJson(response, 200, dialect.counting!.body(this.#runner.promptLength(parsed.request)));
   }
 }
 

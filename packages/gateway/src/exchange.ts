@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { encodeServerEvent, type Dialect, type Reply, type ServerEvent } from '@treeward/messages';
+import { encodeServerEvent, type Dialect, type Reply, type ReplyMeta } from '@treeward/messages';
 import type { CallEnd } from '@treeward/telemetry';
 
 export type Outcome = Pick<CallEnd, 'firstByte' | 'delivery' | 'cause' | 'status'>;
@@ -23,8 +23,9 @@ const CLIENT_LEFT = 499;
 export class Exchange {
   readonly #response: ServerResponse;
   readonly #dialect: Dialect;
-  #stream = false;
-  #opening: readonly ServerEvent[] = [];
+  /** Set when the client asked for a stream. */
+  #stream: ReplyMeta | null = null;
+  #beats = 0;
   #timer: NodeJS.Timeout | undefined;
   #endedBy: 'client' | 'gateway' | null = null;
   #finished = false;
@@ -45,16 +46,13 @@ export class Exchange {
   }
 
   /** From now on the client may wait. What is said here about the reply opens the stream, if it is one. */
-  hold(
-    meta: { id: string; model: string; promptTokens: number; stream: boolean },
-    timing: ExchangeTiming,
-  ): void {
-    this.#stream = meta.stream;
-    if (!this.#stream || this.#endedBy) return;
-    this.#opening = this.#dialect.opening(meta);
+  hold({ stream, ...meta }: ReplyMeta & { stream: boolean }, timing: ExchangeTiming): void {
+    if (!stream || this.#endedBy) return;
+    const opened = { ...meta, created: Math.floor(Date.now() / 1000) };
+    this.#stream = opened;
     const beat = (): void => {
-      if (this.#response.headersSent) this.#response.write(encodeServerEvent(this.#dialect.keepAlive));
-      else this.#open();
+      if (!this.#response.headersSent) this.#open(opened);
+      else this.#response.write(encodeServerEvent(this.#dialect.keepAlive(opened, this.#beats++)));
       this.#timer = setTimeout(beat, timing.keepAliveMs);
     };
     this.#timer = setTimeout(beat, timing.openAfterMs);
@@ -64,9 +62,12 @@ export class Exchange {
     clearTimeout(this.#timer);
     if (drop === 'drop-before') this.cut();
     if (this.#endedBy) return this.#undelivered();
-    if (this.#stream && !this.#response.headersSent) this.#open();
+    if (this.#stream) this.#open(this.#stream);
     const content = this.#stream
-      ? this.#dialect.events(reply).map(encodeServerEvent).join('')
+      ? this.#dialect
+          .events({ ...reply, created: this.#stream.created! }, this.#beats)
+          .map(encodeServerEvent)
+          .join('')
       : this.#head(200, this.#dialect.render(reply));
     const firstByte = Date.now();
     if (drop === 'drop-mid') {
@@ -87,12 +88,18 @@ export class Exchange {
     clearTimeout(this.#timer);
     if (this.#endedBy)
       return { ...this.#undelivered(), ...(options.cause === 'engine' && { cause: 'engine' }) };
-    if (this.#response.headersSent) {
-      await this.#end(this.#dialect.errorEvents(status, message).map(encodeServerEvent).join(''));
+    const body = options.body ?? this.#dialect.error(status, message);
+    if (this.#stream && options.body !== undefined && this.#dialect.contextExceededInStream) {
+      this.#open(this.#stream);
+    }
+    if (this.#stream && this.#response.headersSent) {
+      await this.#end(
+        this.#dialect.errorEvents(body, this.#stream, this.#beats).map(encodeServerEvent).join(''),
+      );
     } else {
       // Both vendors' clients look at this header before they try again.
       if (options.retry === false) this.#response.setHeader('x-should-retry', 'false');
-      await this.#end(this.#head(status, options.body ?? this.#dialect.error(status, message)));
+      await this.#end(this.#head(status, body));
     }
     return { firstByte: null, delivery: 'none', cause: options.cause, status };
   }
@@ -109,12 +116,13 @@ export class Exchange {
     return { firstByte: null, delivery: 'none', cause: this.#endedBy ?? 'client', status };
   }
 
-  #open(): void {
+  #open(meta: ReplyMeta): void {
+    if (this.#response.headersSent) return;
     this.#response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
     });
-    this.#response.write(this.#opening.map(encodeServerEvent).join(''));
+    this.#response.write(this.#dialect.opening(meta).map(encodeServerEvent).join(''));
   }
 
   /** Sets the head of a JSON answer and gives its body. */

@@ -44,7 +44,7 @@ describe('the door', () => {
     test = testGateway();
     const rollout = await test.open('one');
     expect((await rollout.ask({ method: 'HEAD', path: '/api/hello' })).status).toBe(200);
-    expect((await rollout.ask({ path: '/v1/responses', body: {} })).status).toBe(404);
+    expect((await rollout.ask({ path: '/v1/embeddings', body: {} })).status).toBe(404);
     expect((await rollout.ask({ method: 'GET', path: '/v1/messages' })).status).toBe(404);
     expect((await rollout.ask({ path: '/r/two/v1/messages', body: {} })).json.error.type).toBe(
       'not_found_error',

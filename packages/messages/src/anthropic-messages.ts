@@ -26,9 +26,18 @@ const usage = (promptTokens: number, completionTokens: number): Record<string, n
   output_tokens: completionTokens,
 });
 
-const error = (status: number, message: string): { type: string } & Record<string, unknown> => ({
+type ErrorBody = { type: string } & Record<string, unknown>;
+
+const error = (status: number, message: string): ErrorBody => ({
   type: 'error',
   error: { type: ERROR_TYPE[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'), message },
+});
+
+const model = (id: string): unknown => ({
+  type: 'model',
+  id,
+  display_name: id,
+  created_at: '1970-01-01T00:00:00Z',
 });
 
 function contentEvents(reply: Reply): ServerEvent[] {
@@ -57,7 +66,8 @@ export const anthropicMessages: Dialect = {
   name: 'anthropic-messages',
   path: '/v1/messages',
   overloadedStatus: 529,
-  keepAlive: event({ type: 'ping' }),
+  contextExceededInStream: false,
+  counting: { path: '/v1/messages/count_tokens', body: (promptTokens) => ({ input_tokens: promptTokens }) },
   parse: parseAnthropicMessages,
 
   render: (reply) => ({
@@ -92,6 +102,8 @@ export const anthropicMessages: Dialect = {
     event({ type: 'ping' }),
   ],
 
+  keepAlive: () => event({ type: 'ping' }),
+
   events: (reply) => [
     ...contentEvents(reply),
     event({
@@ -105,5 +117,10 @@ export const anthropicMessages: Dialect = {
   error,
   contextExceeded: (promptTokens, maximum) =>
     error(400, `prompt is too long: ${promptTokens} tokens > ${maximum} maximum`),
-  errorEvents: (status, message) => [event(error(status, message))],
+  errorEvents: (body) => [event(body as ErrorBody)],
+
+  models: (id) =>
+    id === null
+      ? { data: [model('policy')], has_more: false, first_id: 'policy', last_id: 'policy' }
+      : model(id),
 };

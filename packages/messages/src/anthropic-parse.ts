@@ -1,7 +1,7 @@
-import { TreewardError } from '@treeward/base';
 import { z } from 'zod';
 import {
   argumentsOf,
+  blockPath,
   blocksOf,
   blockText,
   contentSchema,
@@ -9,9 +9,13 @@ import {
   noteUnknown,
   objectOf,
   parseBody,
+  resultText,
+  samplingOf,
+  stringOf,
+  unreadable,
   type Content,
 } from './lenient.js';
-import type { CanonicalRequest, Message, ReplyPart, RequestedSampling, ToolSpec } from './types.js';
+import type { CanonicalRequest, Message, ReplyPart, ToolSpec } from './types.js';
 
 const bodySchema = z.looseObject({
   model: z.string().nullish(),
@@ -42,33 +46,29 @@ export function parseAnthropicMessages(body: unknown): CanonicalRequest {
   const system = contentText(parsed.system, 'system', unknown);
   if (system !== '') messages.push({ role: 'system', text: system });
   parsed.messages.forEach(({ role, content }, index) => {
-    const where = `messages.${index}`;
+    const where = `messages.${index}.content`;
     if (role === 'assistant') messages.push(assistant(content, where, unknown));
     else if (role === 'user') messages.push(...user(content, where, unknown));
     else if (role === 'system' || role === 'developer') {
       messages.push({ role: 'system', text: contentText(content, where, unknown) });
     } else {
-      throw new TreewardError(
-        'DIALECT_E_BODY',
-        `${where}.role: expected user, assistant or system, got "${role}"`,
-        { data: { field: `${where}.role` } },
-      );
+      throw unreadable(`messages.${index}.role`, `expected user, assistant or system, got "${role}"`);
     }
   });
-  const requested: RequestedSampling = {
-    ...(parsed.temperature != null && { temperature: parsed.temperature }),
-    ...(parsed.top_p != null && { topP: parsed.top_p }),
-    ...(parsed.top_k != null && { topK: parsed.top_k }),
-    ...(parsed.max_tokens != null && { maxTokens: parsed.max_tokens }),
-    ...(parsed.stop_sequences?.length && { stop: parsed.stop_sequences }),
-  };
   return {
     dialect: 'anthropic-messages',
     model: parsed.model ?? '',
     stream: parsed.stream ?? false,
     tools: (parsed.tools ?? []).flatMap((tool) => toolSpec(tool, unknown)),
     messages,
-    requested,
+    requested: samplingOf({
+      temperature: parsed.temperature,
+      topP: parsed.top_p,
+      topK: parsed.top_k,
+      maxTokens: parsed.max_tokens,
+      stop: parsed.stop_sequences,
+    }),
+    form: {},
     unknown: [...unknown].sort(),
   };
 }
@@ -81,24 +81,25 @@ function toolSpec(tool: Record<string, unknown>, unknown: Set<string>): ToolSpec
     unknown.add(`tool ${typeof tool['type'] === 'string' ? tool['type'] : 'without schema'}`);
     return [];
   }
-  return [{ name, description: typeof description === 'string' ? description : '', parameters }];
+  return [{ name, description: stringOf(description), parameters }];
 }
 
 function assistant(content: Content, where: string, unknown: Set<string>): Message {
   const parts: ReplyPart[] = [];
-  for (const block of blocksOf(content)) {
+  blocksOf(content).forEach((block, index) => {
     if (block.type === 'tool_use') {
+      const { id, name, input } = block;
       parts.push({
         type: 'tool_call',
-        id: String(block['id'] ?? ''),
-        name: String(block['name'] ?? ''),
-        arguments: argumentsOf(block['input']),
+        id: stringOf(id),
+        name: stringOf(name),
+        arguments: argumentsOf(input),
       });
     } else if (block.type !== 'thinking' && block.type !== 'redacted_thinking') {
-      const text = blockText(block, where, unknown);
+      const text = blockText(block, blockPath(content, where, index), unknown);
       if (text !== null) parts.push({ type: 'text', text });
     }
-  }
+  });
   return { role: 'assistant', parts };
 }
 
@@ -110,21 +111,21 @@ function user(content: Content, where: string, unknown: Set<string>): Message[] 
     if (texts.length > 0) messages.push({ role: 'user', text: texts.join('\n') });
     texts = [];
   };
-  for (const block of blocksOf(content)) {
+  blocksOf(content).forEach((block, index) => {
+    const path = blockPath(content, where, index);
     if (block.type === 'tool_result') {
       flush();
-      const inner = contentSchema.safeParse(block['content']);
       messages.push({
         role: 'tool',
-        callId: String(block['tool_use_id'] ?? ''),
-        text: inner.success ? contentText(inner.data, where, unknown) : JSON.stringify(block['content']),
+        callId: stringOf(block['tool_use_id']),
+        text: resultText(block['content'], `${path}.content`, unknown),
         ...(block['is_error'] === true && { isError: true }),
       });
     } else {
-      const text = blockText(block, where, unknown);
+      const text = blockText(block, path, unknown);
       if (text !== null) texts.push(text);
     }
-  }
+  });
   flush();
   return messages.length > 0 ? messages : [{ role: 'user', text: '' }];
 }

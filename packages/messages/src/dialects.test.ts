@@ -234,6 +234,7 @@ describe('Anthropic Messages, parsed', () => {
         { role: 'assistant', parts: [] },
       ],
       requested: { maxTokens: 9, stop: ['x'] },
+      form: {},
       unknown: ['brand_new', 'tool tool_search_tool', 'tool without schema'],
     });
   });
@@ -323,9 +324,10 @@ describe('errors', () => {
 });
 
 describe('dialectForPath', () => {
-  it('knows the two paths and no other', () => {
+  it('knows its paths and no other', () => {
     expect(dialectForPath('/v1/messages')).toBe(anthropic);
     expect(dialectForPath('/v1/chat/completions')).toBe(openai);
-    expect(dialectForPath('/v1/responses')).toBeNull();
+    expect(dialectForPath('/v1/responses')).toBe(dialects['openai-responses']);
+    expect(dialectForPath('/v1/embeddings')).toBeNull();
   });
 });

@@ -1,9 +1,12 @@
 export type {
+  CallForm,
   CanonicalRequest,
   Dialect,
   DialectName,
   Message,
   Reply,
+  ReplyForm,
+  ReplyMeta,
   ReplyPart,
   RequestedSampling,
   ServerEvent,
@@ -16,12 +19,12 @@ export { canonicaliseArguments, canonicalJson, canonicalKey, toolManifestHash } 
 export { PrefixIndex, type PrefixMatch } from './prefix-index.js';
 export { anthropicMessages } from './anthropic-messages.js';
 export { openaiChat } from './openai-chat.js';
+export { openaiResponses } from './openai-responses.js';
 export {
-  COUNT_TOKENS_PATH,
-  countTokensBody,
+  countingDialectForPath,
   dialectForPath,
+  dialectOfClient,
   dialects,
   MODELS_PATH,
-  modelsBody,
 } from './dialects.js';
 export { encodeServerEvent, textPieces } from './sse.js';

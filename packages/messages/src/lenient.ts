@@ -1,5 +1,6 @@
 import { TreewardError } from '@treeward/base';
 import { z } from 'zod';
+import type { RequestedSampling } from './types.js';
 
 /** Content as any dialect may send it: nothing, a string, or blocks (bare strings among them are tolerated). */
 export const blockSchema = z.union([z.string(), z.looseObject({ type: z.string() })]);
@@ -7,15 +8,35 @@ export const contentSchema = z.union([z.string(), z.array(blockSchema)]).nullish
 export type Block = { type: string } & Record<string, unknown>;
 export type Content = z.infer<typeof contentSchema>;
 
+/** Deeper JSON than any harness has use for: what renders and hashes it later is recursive. */
+const DEPTH_LIMIT = 500;
+
 /** @throws TreewardError DIALECT_E_BODY naming the first field that does not fit */
 export function parseBody<T>(schema: z.ZodType<T>, body: unknown): T {
+  if (tooDeep(body)) throw unreadable('body', `nested deeper than ${DEPTH_LIMIT} levels`);
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const field = issue?.path.join('.') || 'body';
-  throw new TreewardError('DIALECT_E_BODY', `${field}: ${issue?.message ?? 'not understood'}`, {
-    data: { field },
-  });
+  throw unreadable(issue?.path.join('.') || 'body', issue?.message ?? 'not understood');
+}
+
+/** The error that names a field and what is wrong with it. */
+export function unreadable(field: string, problem: string, code = 'DIALECT_E_BODY'): TreewardError {
+  return new TreewardError(code, `${field}: ${problem}`, { data: { field } });
+}
+
+function tooDeep(value: unknown): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEPTH_LIMIT) return true;
+    const next: unknown[] = [];
+    for (const item of level) {
+      if (typeof item !== 'object' || item === null) continue;
+      for (const inner of Object.values(item)) if (typeof inner === 'object') next.push(inner);
+    }
+    level = next;
+  }
+  return false;
 }
 
 /** Content as a list of blocks, so that the string and the list form mean the same. */
@@ -26,36 +47,56 @@ export function blocksOf(content: Content): Block[] {
 }
 
 const IMAGE_TYPES = new Set(['image', 'image_url', 'input_image']);
+const FILE_TYPES = new Set([
+  'document',
+  'file',
+  'input_file',
+  'input_audio',
+  'audio',
+  'video',
+  'input_video',
+]);
 
 /**
  * The text of one block, or null for a block that carries none; names of blocks that are not understood go to `unknown`.
- * @throws TreewardError DIALECT_E_IMAGE
+ * @throws TreewardError DIALECT_E_IMAGE, DIALECT_E_FILE: history without them would not be what the harness believes
  */
 export function blockText(block: Block, where: string, unknown: Set<string>): string | null {
   if (IMAGE_TYPES.has(block.type)) {
-    throw new TreewardError('DIALECT_E_IMAGE', `${where}: this policy reads text only, an image was sent`, {
-      data: { field: where },
-      hints: ['give the task or harness no images, or use a policy that reads them'],
-    });
+    throw unreadable(where, 'this policy reads text only, an image was sent', 'DIALECT_E_IMAGE');
+  }
+  if (FILE_TYPES.has(block.type)) {
+    throw unreadable(where, `this policy reads text only, a ${block.type} was sent`, 'DIALECT_E_FILE');
   }
   if (block.type === 'text' || block.type === 'input_text' || block.type === 'output_text') {
-    return typeof block['text'] === 'string' ? block['text'] : '';
+    return stringOf(block['text']);
   }
-  if (block.type === 'refusal') return typeof block['refusal'] === 'string' ? block['refusal'] : '';
+  if (block.type === 'refusal') return stringOf(block['refusal']);
   // The harness's answer to its own tool search names the tool that is now available.
-  if (block.type === 'tool_reference') {
-    return typeof block['tool_name'] === 'string' ? block['tool_name'] : '';
-  }
+  if (block.type === 'tool_reference') return stringOf(block['tool_name']);
   unknown.add(`block ${block.type}`);
   return null;
 }
 
-/** The texts of all blocks, one per line. */
-export function contentText(content: Content, where: string, unknown: Set<string>): string {
+/** Path of block `index` of the content at `where`. */
+export const blockPath = (content: Content, where: string, index: number): string =>
+  Array.isArray(content) ? `${where}.${index}` : where;
+
+/** The texts of all blocks, in order. `where` is the path of the content itself. */
+export function contentTexts(content: Content, where: string, unknown: Set<string>): string[] {
   return blocksOf(content)
-    .map((block) => blockText(block, where, unknown))
-    .filter((text) => text !== null)
-    .join('\n');
+    .map((block, index) => blockText(block, blockPath(content, where, index), unknown))
+    .filter((text) => text !== null);
+}
+
+/** The texts of all blocks, one per line. */
+export const contentText = (content: Content, where: string, unknown: Set<string>): string =>
+  contentTexts(content, where, unknown).join('\n');
+
+/** What a tool gave back: content like any other, or else JSON as it stands. */
+export function resultText(value: unknown, where: string, unknown: Set<string>): string {
+  const content = contentSchema.safeParse(value);
+  return content.success ? contentText(content.data, where, unknown) : JSON.stringify(value);
 }
 
 export function objectOf(value: unknown): Record<string, unknown> | null {
@@ -63,6 +104,9 @@ export function objectOf(value: unknown): Record<string, unknown> | null {
     ? (value as Record<string, unknown>)
     : null;
 }
+
+/** A string, or '' for what is none. */
+export const stringOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** Call arguments from an object or JSON text. What is no object is kept under `_raw`: history must not fail a request. */
 export function argumentsOf(value: unknown): Record<string, unknown> {
@@ -72,12 +116,32 @@ export function argumentsOf(value: unknown): Record<string, unknown> {
   if (typeof value === 'string') {
     try {
       const parsed: unknown = JSON.parse(value);
-      return parsed === null ? {} : (objectOf(parsed) ?? { _raw: value });
+      if (parsed === null) return {};
+      const object = objectOf(parsed);
+      return object && !tooDeep(object) ? object : { _raw: value };
     } catch {
       return { _raw: value };
     }
   }
   return { _raw: value };
+}
+
+/** A JSON schema of arguments; a tool without one takes none. */
+export const parametersOf = (value: unknown): Record<string, unknown> =>
+  objectOf(value) ?? { type: 'object', properties: {} };
+
+/** What a dialect calls its sampling parameters, in one shape; absent and null are the same. */
+export function samplingOf(asked: {
+  [K in keyof RequestedSampling]-?: RequestedSampling[K] | null | undefined;
+}): RequestedSampling {
+  const { temperature, topP, topK, maxTokens, stop } = asked;
+  return {
+    ...(temperature != null && { temperature }),
+    ...(topP != null && { topP }),
+    ...(topK != null && { topK }),
+    ...(maxTokens != null && { maxTokens }),
+    ...(stop?.length && { stop }),
+  };
 }
 
 /** Names in `body` that this dialect does not know. */

@@ -1,13 +1,7 @@
+import { now, openaiError, openaiModels } from './openai-common.js';
 import { parseOpenaiChat } from './openai-parse.js';
 import { textPieces } from './sse.js';
 import type { Dialect, Reply, ServerEvent, Usage } from './types.js';
-
-const ERROR_TYPE: Record<number, { type: string; code: string | null }> = {
-  401: { type: 'invalid_request_error', code: 'invalid_api_key' },
-  429: { type: 'rate_limit_error', code: 'rate_limit_exceeded' },
-};
-
-const FINISH = { stop: 'stop', tool_calls: 'tool_calls', length: 'length' } as const;
 
 const usage = ({ promptTokens, completionTokens }: Usage): Record<string, number> => ({
   prompt_tokens: promptTokens,
@@ -15,26 +9,18 @@ const usage = ({ promptTokens, completionTokens }: Usage): Record<string, number
   total_tokens: promptTokens + completionTokens,
 });
 
-const now = (): number => Math.floor(Date.now() / 1000);
+type Meta = Pick<Reply, 'id' | 'model' | 'created' | 'form'>;
 
-type Meta = Pick<Reply, 'id' | 'model'>;
+const tellsUsage = ({ form }: Meta): boolean => form?.streamUsage ?? true;
 
-function chunk({ id, model }: Meta, choices: unknown[], extra: Record<string, unknown> = {}): ServerEvent {
-  return {
-    data: JSON.stringify({ id, object: 'chat.completion.chunk', created: now(), model, choices, ...extra }),
-  };
+function chunk(meta: Meta, choices: unknown[], used: Usage | null = null): ServerEvent {
+  const { id, model, created = now() } = meta;
+  const told = tellsUsage(meta) && { usage: used && usage(used) };
+  return { data: JSON.stringify({ id, object: 'chat.completion.chunk', created, model, choices, ...told }) };
 }
 
 const delta = (meta: Meta, value: Record<string, unknown>, finish: string | null = null): ServerEvent =>
   chunk(meta, [{ index: 0, delta: value, finish_reason: finish }]);
-
-const error = (status: number, message: string, code: string | null = null): unknown => {
-  const known = ERROR_TYPE[status] ?? {
-    type: status < 500 ? 'invalid_request_error' : 'server_error',
-    code: null,
-  };
-  return { error: { message, type: known.type, param: null, code: code ?? known.code } };
-};
 
 const textOf = (reply: Reply): string =>
   reply.parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
@@ -58,7 +44,7 @@ export const openaiChat: Dialect = {
   name: 'openai-chat',
   path: '/v1/chat/completions',
   overloadedStatus: 500,
-  keepAlive: 'keep-alive',
+  contextExceededInStream: false,
   parse: parseOpenaiChat,
 
   render(reply) {
@@ -67,7 +53,7 @@ export const openaiChat: Dialect = {
     return {
       id: reply.id,
       object: 'chat.completion',
-      created: now(),
+      created: reply.created ?? now(),
       model: reply.model,
       choices: [
         {
@@ -85,7 +71,7 @@ export const openaiChat: Dialect = {
             }),
           },
           logprobs: null,
-          finish_reason: FINISH[reply.stop],
+          finish_reason: reply.stop,
         },
       ],
       usage: usage(reply.usage),
@@ -94,21 +80,24 @@ export const openaiChat: Dialect = {
 
   opening: (meta) => [delta(meta, { role: 'assistant', content: '' })],
 
+  keepAlive: () => 'keep-alive',
+
   events: (reply) => [
     ...textPieces(textOf(reply)).map((content) => delta(reply, { content })),
     ...callEvents(reply),
-    delta(reply, {}, FINISH[reply.stop]),
-    chunk(reply, [], { usage: usage(reply.usage) }),
+    delta(reply, {}, reply.stop),
+    ...(tellsUsage(reply) ? [chunk(reply, [], reply.usage)] : []),
     { data: '[DONE]' },
   ],
 
-  error,
+  error: openaiError,
   contextExceeded: (promptTokens, maximum) =>
-    error(
+    openaiError(
       400,
       `This model's maximum context length is ${maximum} tokens. However, your messages resulted in ` +
         `${promptTokens} tokens. Please reduce the length of the messages.`,
       'context_length_exceeded',
     ),
-  errorEvents: (status, message) => [{ data: JSON.stringify(error(status, message)) }],
+  errorEvents: (body) => [{ data: JSON.stringify(body) }],
+  models: openaiModels,
 };

@@ -1,17 +1,21 @@
-import { TreewardError } from '@treeward/base';
 import { z } from 'zod';
 import {
   argumentsOf,
+  blockPath,
   blocksOf,
   blockText,
   contentSchema,
   contentText,
   noteUnknown,
   objectOf,
+  parametersOf,
   parseBody,
+  samplingOf,
+  stringOf,
+  unreadable,
   type Content,
 } from './lenient.js';
-import type { CanonicalRequest, Message, ReplyPart, RequestedSampling, ToolSpec } from './types.js';
+import type { CanonicalRequest, Message, ReplyPart, ToolSpec } from './types.js';
 
 const functionSchema = z.looseObject({ name: z.string().nullish(), arguments: z.unknown() });
 
@@ -30,6 +34,7 @@ const bodySchema = z.looseObject({
   messages: z.array(messageSchema),
   tools: z.array(z.looseObject({})).nullish(),
   stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   n: z.literal(1, { error: 'only one choice per request is served' }).nullish(),
   max_tokens: z.number().nullish(),
   max_completion_tokens: z.number().nullish(),
@@ -53,27 +58,26 @@ export function parseOpenaiChat(body: unknown): CanonicalRequest {
   const parsed = parseBody(bodySchema, body);
   const unknown = new Set<string>();
   noteUnknown(parsed, KNOWN, unknown);
-  const maxTokens = parsed.max_completion_tokens ?? parsed.max_tokens;
-  const stop = typeof parsed.stop === 'string' ? [parsed.stop] : parsed.stop;
-  const requested: RequestedSampling = {
-    ...(parsed.temperature != null && { temperature: parsed.temperature }),
-    ...(parsed.top_p != null && { topP: parsed.top_p }),
-    ...(parsed.top_k != null && { topK: parsed.top_k }),
-    ...(maxTokens != null && { maxTokens }),
-    ...(stop?.length && { stop }),
-  };
   return {
     dialect: 'openai-chat',
     model: parsed.model ?? '',
     stream: parsed.stream ?? false,
     tools: (parsed.tools ?? []).flatMap((tool) => toolSpec(tool, unknown)),
     messages: parsed.messages.map((message, index) => messageOf(message, `messages.${index}`, unknown)),
-    requested,
+    requested: samplingOf({
+      temperature: parsed.temperature,
+      topP: parsed.top_p,
+      topK: parsed.top_k,
+      maxTokens: parsed.max_completion_tokens ?? parsed.max_tokens,
+      stop: typeof parsed.stop === 'string' ? [parsed.stop] : parsed.stop,
+    }),
+    form: { streamUsage: parsed.stream_options?.include_usage === true },
     unknown: [...unknown].sort(),
   };
 }
 
-function messageOf(message: z.infer<typeof messageSchema>, where: string, unknown: Set<string>): Message {
+function messageOf(message: z.infer<typeof messageSchema>, field: string, unknown: Set<string>): Message {
+  const where = `${field}.content`;
   switch (message.role) {
     case 'system':
     case 'developer':
@@ -90,18 +94,17 @@ function messageOf(message: z.infer<typeof messageSchema>, where: string, unknow
     case 'assistant':
       return { role: 'assistant', parts: [...texts(message.content, where, unknown), ...calls(message)] };
     default:
-      throw new TreewardError(
-        'DIALECT_E_BODY',
-        `${where}.role: expected system, developer, user, assistant or tool, got "${message.role}"`,
-        { data: { field: `${where}.role` } },
+      throw unreadable(
+        `${field}.role`,
+        `expected system, developer, user, assistant or tool, got "${message.role}"`,
       );
   }
 }
 
 function texts(content: Content, where: string, unknown: Set<string>): ReplyPart[] {
-  return blocksOf(content).flatMap((block): ReplyPart[] => {
+  return blocksOf(content).flatMap((block, index): ReplyPart[] => {
     if (block.type === 'thinking' || block.type === 'reasoning') return [];
-    const text = blockText(block, where, unknown);
+    const text = blockText(block, blockPath(content, where, index), unknown);
     return text === null ? [] : [{ type: 'text', text }];
   });
 }
@@ -124,12 +127,5 @@ function toolSpec(tool: Record<string, unknown>, unknown: Set<string>): ToolSpec
     return [];
   }
   const { name, description, parameters } = called;
-  return [
-    {
-      name: name as string,
-      description: typeof description === 'string' ? description : '',
-      // A function without parameters takes none.
-      parameters: objectOf(parameters) ?? { type: 'object', properties: {} },
-    },
-  ];
+  return [{ name: name as string, description: stringOf(description), parameters: parametersOf(parameters) }];
 }

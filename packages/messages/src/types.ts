@@ -30,7 +30,7 @@ export interface ToolSpec {
   parameters: Record<string, unknown>;
 }
 
-export type DialectName = 'anthropic-messages' | 'openai-chat';
+export type DialectName = 'anthropic-messages' | 'openai-chat' | 'openai-responses';
 
 /** Sampling as the harness asked for it; what was really used is `EffectiveSampling` in `policy`. */
 export interface RequestedSampling {
@@ -41,6 +41,27 @@ export interface RequestedSampling {
   stop?: string[];
 }
 
+/** What a request says about the form of its reply. Goes back to the dialect with the reply. */
+export interface ReplyForm {
+  /** Chat: whether a stream tells its usage. @default true */
+  streamUsage?: boolean;
+  /** Responses: tools that are not called by plain function name, by the name that the policy knows. @default none */
+  calls?: ReadonlyMap<string, CallForm>;
+}
+
+/** `custom`: called with plain text, the policy's argument `input`. `namespaced`: a function inside a namespace. */
+export type CallForm = { type: 'custom' } | { type: 'namespaced'; namespace: string; name: string };
+
+/** What is known of a reply before it exists. */
+export interface ReplyMeta {
+  id: string;
+  model: string;
+  promptTokens: number;
+  /** Seconds since the epoch. @default now */
+  created?: number;
+  form?: ReplyForm;
+}
+
 export interface CanonicalRequest {
   dialect: DialectName;
   model: string;
@@ -48,6 +69,7 @@ export interface CanonicalRequest {
   tools: ToolSpec[];
   messages: Message[];
   requested: RequestedSampling;
+  form: ReplyForm;
   /** Names of body fields and block types that were not understood (kept in the raw hash, ignored in rendering). */
   unknown: string[];
 }
@@ -63,6 +85,9 @@ export interface Reply {
   parts: ReplyPart[];
   stop: 'stop' | 'tool_calls' | 'length';
   usage: Usage;
+  /** Seconds since the epoch. @default now */
+  created?: number;
+  form?: ReplyForm;
 }
 
 /** One server-sent event. `event` is absent in dialects that use bare `data:` lines. */
@@ -75,21 +100,28 @@ export interface Dialect {
   readonly name: DialectName;
   /** Path suffix (after an optional `/r/<rollout>` prefix) that this dialect answers by POST. */
   readonly path: string;
-  /** @throws TreewardError DIALECT_E_BODY naming the field; lenient about everything it does not need */
+  /** Where the tokens of a request are counted instead of answered, and how that is said. */
+  readonly counting?: { path: string; body(promptTokens: number): unknown };
+  /** @throws TreewardError DIALECT_E_* naming the field; lenient about everything it does not need */
   parse(body: unknown): CanonicalRequest;
   /** The whole reply as one JSON body (`stream: false`). */
   render(reply: Reply): unknown;
   /** Events that may legally be sent before the reply exists, so that the client's connection stays warm. */
-  opening(meta: { id: string; model: string; promptTokens: number }): ServerEvent[];
-  /** The full life cycle after `opening`, in order, up to and including the terminal event. */
-  events(reply: Reply): ServerEvent[];
-  keepAlive: ServerEvent | string;
+  opening(meta: ReplyMeta): ServerEvent[];
+  /** Sign of life number `beat` (from 0) after `opening`: an event that carries nothing, or a comment. */
+  keepAlive(meta: ReplyMeta, beat: number): ServerEvent | string;
+  /** The full life cycle after `opening` and `beats` signs of life, in order, up to and including the terminal event. */
+  events(reply: Reply, beats?: number): ServerEvent[];
   /** Error body in the dialect's shape. */
   error(status: number, message: string): unknown;
   /** Body of the 400 for a prompt over the model's window: harnesses start compaction when they see exactly this. */
   contextExceeded(promptTokens: number, maximum: number): unknown;
-  /** An error after `opening` was already sent; the connection ends behind it. */
-  errorEvents(status: number, message: string): ServerEvent[];
+  /** Whether a stream says `contextExceeded` as events after status 200, because clients look for it there. */
+  readonly contextExceededInStream: boolean;
+  /** An error body after `opening` was already sent; the connection ends behind it. */
+  errorEvents(body: unknown, meta: ReplyMeta, beats: number): ServerEvent[];
+  /** Body of GET /v1/models (`id` null) and /v1/models/<id>. Any model name is served. */
+  models(id: string | null): unknown;
   /** Status for a backend that stays down. */
   readonly overloadedStatus: number;
 }
