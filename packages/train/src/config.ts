@@ -46,6 +46,8 @@ const rollouts = z.strictObject({
   max_turns: z.number().int().min(1).default(6),
   max_tokens: z.number().int().min(1).default(1200),
   wall_seconds: z.number().gt(0).default(60),
+  /** Record every command that runs inside a sandbox (strace; about 2 ms per command). */
+  trace: z.boolean().default(false),
 });
 
 const loss = {

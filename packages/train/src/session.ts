@@ -74,6 +74,7 @@ export class Session {
         grader: new SandboxGrader(sandboxes),
         socketRoot: stack.socketRoot,
         folder: (rolloutId) => run.rollout(rolloutId),
+        trace: config.rollouts.trace,
       },
       { concurrency: config.rollouts.concurrency, perHarness: config.rollouts.per_harness },
     );

@@ -18,6 +18,7 @@ interface RolloutFlags {
   checkpoint: string;
   seed: string;
   temperature: string;
+  trace?: boolean;
   json?: boolean;
 }
 
@@ -31,6 +32,7 @@ export function rolloutCommand(): Command {
     .option('--checkpoint <dir>', 'model.safetensors, config.json and tokenizer.json', 'datasets/cold-start')
     .option('--seed <text>', 'seed of the sampling stream; also names the rollout', '0')
     .option('--temperature <t>', 'sampling temperature', '1')
+    .option('--trace', 'record every command that runs inside (strace)')
     .option('--json', 'print result and tree as JSON')
     .addHelpText(
       'after',
@@ -78,6 +80,7 @@ Examples:
           grader: new SandboxGrader(sandboxes),
           socketRoot: stack.socketRoot,
           folder: (id) => out.rollout(id),
+          ...(flags.trace && { trace: true }),
         });
         const recorded = existsSync(out.rollout(rolloutId).telemetry);
         const tree = recorded ? recoverDirectory(out.rollout(rolloutId).root) : null;
