@@ -115,13 +115,17 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       id: spec.rolloutId,
       ...(task.inputFiles ? { workspaceFrom: task.inputFiles } : {}),
       network: { kind: 'model-socket', directory: socketDirectory },
-      mounts: installed.mounts,
+      mounts: [...installed.mounts, ...(task.mcp ? [task.mcp.mount] : [])],
       limits: adapter.limits,
       ...(deps.trace && { trace: true }),
       ...(signal ? { signal } : {}),
     });
     const endpoint: Endpoint = { baseUrl: sandbox.modelUrl ?? '', key, rolloutId: spec.rolloutId };
-    const harnessTask: HarnessTask = { prompt: task.query, maxTurns: spec.limits.maxTurns };
+    const harnessTask: HarnessTask = {
+      prompt: task.query,
+      maxTurns: spec.limits.maxTurns,
+      ...(task.mcp && { mcpServers: task.mcp.servers }),
+    };
     await adapter.prepare(sandbox.session(), endpoint);
     const command = adapter.command(sandbox.session(), installed, harnessTask, endpoint);
     const witness = new WorkspaceWitness(deps.gateway, spec.rolloutId, sandbox);

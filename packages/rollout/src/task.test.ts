@@ -32,6 +32,20 @@ describe('loadTask', () => {
     expect(loadTask(directory).inputFiles).toBe(join(directory, 'input_files'));
   });
 
+  it('reads tools of its own, and names what is wrong with them', () => {
+    const directory = folder('{"task_id":"t","user_query":"x"}');
+    mkdirSync(join(directory, 'mcp'));
+    const write = (servers: unknown): void =>
+      writeFileSync(join(directory, 'mcp', 'servers.json'), JSON.stringify({ mcpServers: servers }));
+    write({ calc: { command: 'python3', args: ['./calc.py', '-v'] } });
+    expect(loadTask(directory).mcp).toEqual({
+      servers: [{ name: 'calc', command: 'python3', args: ['/opt/mcp/calc.py', '-v'] }],
+      mount: { host: join(directory, 'mcp'), inside: '/opt/mcp' },
+    });
+    write({ calc: { command: 'x', url: 'http://elsewhere' } });
+    expect(codeOf(() => loadTask(directory))).toEqual(['TASK_E_MCP', 'mcpServers.calc']);
+  });
+
   it.each([
     ['no folder content', undefined, true, 'TASK_E_MISSING', undefined],
     ['not JSON', '{', true, 'FILE_E_JSON', undefined],

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { readJson, TreewardError } from '@treeward/base';
+import { taskMcp } from './task-mcp.js';
 import type { Task } from './types.js';
 
 const dataEntry = z.object({
@@ -14,8 +15,8 @@ const dataEntry = z.object({
 const isDirectory = (path: string): boolean => existsSync(path) && statSync(path).isDirectory();
 
 /**
- * Loads a task directory in the ClawGym RL format: `data_entry.json`, optional `input_files/`, `reward/reward.sh`.
- * @throws TreewardError TASK_E_MISSING, TASK_E_ENTRY, TASK_E_REWARD naming the file and field
+ * Loads a task directory in the ClawGym RL format: `data_entry.json`, optional `input_files/`, `reward/reward.sh`; beyond
+ * the format, optional `mcp/` (task-mcp.ts). @throws TreewardError TASK_E_MISSING, TASK_E_ENTRY, TASK_E_REWARD, TASK_E_MCP naming the file and field
  */
 export function loadTask(path: string): Task {
   const directory = resolve(path);
@@ -52,5 +53,6 @@ export function loadTask(path: string): Task {
     inputFiles: isDirectory(inputFiles) ? inputFiles : null,
     rewardDirectory,
     metadata: parsed.data.metadata ?? {},
+    mcp: taskMcp(directory),
   };
 }

@@ -1,3 +1,5 @@
+import type { TaskMcp } from './task-mcp.js';
+
 /** A task directory in the ClawGym RL format, loaded. */
 export interface Task {
   id: string;
@@ -7,6 +9,8 @@ export interface Task {
   inputFiles: string | null;
   rewardDirectory: string;
   metadata: Record<string, unknown>;
+  /** Tools of its own, which the harness starts inside the sandbox. */
+  mcp: TaskMcp | null;
 }
 
 export type FaultKind =
