@@ -9,6 +9,7 @@ const task: Task = {
   inputFiles: null,
   rewardDirectory: '/',
   metadata: { a: 1 },
+  mcp: null,
 };
 
 describe('rewardPayload', () => {
@@ -30,6 +31,7 @@ describe('rewardPayload', () => {
       task_id: 't',
       user_query: 'do it',
       metadata: { a: 1 },
+  mcp: null,
       final_message: 'Done.',
       transcript: [
         { type: 'message', message: { role: 'user', content: [{ type: 'text', text: 'do it' }] } },
