@@ -13,6 +13,8 @@ export type {
   WeightsRef,
 } from './types.js';
 export { CompactTemplate } from './templates/compact.js';
+export { HuggingFaceTemplate, type HuggingFaceTemplateOptions } from './templates/huggingface.js';
+export { createTemplate, type TemplateSpec } from './templates/template-spec.js';
 export { BpeTokenizer, type TokenizerJson } from './tokenizer/bpe-tokenizer.js';
 export { trainTokenizer } from './tokenizer/train-tokenizer.js';
 export { SPECIALS, type Special } from './tokenizer/vocabulary.js';
