@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { encodeServerEvent, type Dialect, type Reply, type ReplyMeta } from '@treeward/messages';
 import type { CallEnd } from '@treeward/telemetry';
 
-export type Outcome = Pick<CallEnd, 'firstByte' | 'delivery' | 'cause' | 'status'>;
+export type Outcome = Pick<CallEnd, 'firstByte' | 'delivery' | 'cause' | 'status' | 'sent'>;
 
 export interface ExchangeTiming {
   /** Milliseconds without a reply before the stream is opened; until then an error still gets its own status. */
@@ -16,9 +16,18 @@ export type Drop = 'drop-before' | 'drop-mid';
 /** Status in the record when nobody was there to be answered. */
 const CLIENT_LEFT = 499;
 
+/** Bytes of a reply that are handed over at once: the grain of what is known about a client that leaves in the middle. */
+const PIECE = 8192;
+
+/** Text that goes out at once, and how many events of the reply end in it. */
+interface Piece {
+  text: string;
+  events: number;
+}
+
 /**
- * The client's side of one call: holds the connection while the reply is made, sends it in one go, and knows what
- * became of it. A stream is opened and kept warm with events that carry nothing of the reply.
+ * The client's side of one call: holds the connection while the reply is made, sends it as fast as the client takes it,
+ * and knows what became of it. A stream is opened and kept warm with events that carry nothing of the reply.
  */
 export class Exchange {
   readonly #response: ServerResponse;
@@ -29,15 +38,20 @@ export class Exchange {
   #timer: NodeJS.Timeout | undefined;
   #endedBy: 'client' | 'gateway' | null = null;
   #finished = false;
+  readonly #sent = { bytes: 0, events: 0 };
+  readonly #closed: Promise<void>;
 
   constructor(response: ServerResponse, dialect: Dialect) {
     this.#response = response;
     this.#dialect = dialect;
     if (response.destroyed) this.#endedBy = 'client';
     response.on('error', () => undefined); // 'close' follows and says all that matters
-    response.once('close', () => {
-      clearTimeout(this.#timer);
-      if (!this.#finished) this.#endedBy ??= 'client';
+    this.#closed = new Promise((resolve) => {
+      response.once('close', () => {
+        clearTimeout(this.#timer);
+        if (!this.#finished) this.#endedBy ??= 'client';
+        resolve();
+      });
     });
   }
 
@@ -52,7 +66,7 @@ export class Exchange {
     this.#stream = opened;
     const beat = (): void => {
       if (!this.#response.headersSent) this.#open(opened);
-      else this.#response.write(encodeServerEvent(this.#dialect.keepAlive(opened, this.#beats++)));
+      else void this.#write(encodeServerEvent(this.#dialect.keepAlive(opened, this.#beats++)));
       this.#timer = setTimeout(beat, timing.keepAliveMs);
     };
     this.#timer = setTimeout(beat, timing.openAfterMs);
@@ -62,21 +76,24 @@ export class Exchange {
     clearTimeout(this.#timer);
     if (drop === 'drop-before') this.cut();
     if (this.#endedBy) return this.#undelivered();
-    if (this.#stream) this.#open(this.#stream);
-    const content = this.#stream
-      ? this.#dialect
-          .events({ ...reply, created: this.#stream.created! }, this.#beats)
-          .map(encodeServerEvent)
-          .join('')
-      : this.#head(200, this.#dialect.render(reply));
+    const pieces = this.#stream
+      ? this.#events(reply, this.#stream)
+      : [{ text: this.#head(200, this.#dialect.render(reply)), events: 0 }];
     const firstByte = Date.now();
     if (drop === 'drop-mid') {
-      await new Promise((resolve) => this.#response.write(content.slice(0, content.length / 2), resolve));
+      const half = halfOf(pieces);
+      if (await this.#write(half.text)) this.#sent.events += half.events;
       this.cut();
-      return { firstByte, delivery: 'partial', cause: 'gateway', status: 200 };
+      return { firstByte, delivery: 'partial', cause: 'gateway', status: 200, sent: { ...this.#sent } };
     }
-    if (await this.#end(content)) return { firstByte, delivery: 'complete', cause: 'done', status: 200 };
-    return { firstByte, delivery: 'partial', cause: this.#endedBy ?? 'client', status: 200 };
+    const whole = await this.#deliver(packed(pieces));
+    return {
+      firstByte,
+      delivery: whole ? 'complete' : 'partial',
+      cause: whole ? 'done' : (this.#endedBy ?? 'client'),
+      status: 200,
+      sent: { ...this.#sent },
+    };
   }
 
   /** An error instead of a reply. `body` overrides the dialect's plain form of `message`. */
@@ -92,16 +109,16 @@ export class Exchange {
     if (this.#stream && options.body !== undefined && this.#dialect.contextExceededInStream) {
       this.#open(this.#stream);
     }
+    let text: string;
     if (this.#stream && this.#response.headersSent) {
-      await this.#end(
-        this.#dialect.errorEvents(body, this.#stream, this.#beats).map(encodeServerEvent).join(''),
-      );
+      text = this.#dialect.errorEvents(body, this.#stream, this.#beats).map(encodeServerEvent).join('');
     } else {
       // Both vendors' clients look at this header before they try again.
       if (options.retry === false) this.#response.setHeader('x-should-retry', 'false');
-      await this.#end(this.#head(status, body));
+      text = this.#head(status, body);
     }
-    return { firstByte: null, delivery: 'none', cause: options.cause, status };
+    await this.#deliver([{ text, events: 0 }]);
+    return { firstByte: null, delivery: 'none', cause: options.cause, status, sent: { ...this.#sent } };
   }
 
   /** Our own end of the connection. */
@@ -113,7 +130,13 @@ export class Exchange {
 
   #undelivered(): Outcome {
     const status = this.#response.headersSent ? 200 : CLIENT_LEFT;
-    return { firstByte: null, delivery: 'none', cause: this.#endedBy ?? 'client', status };
+    return {
+      firstByte: null,
+      delivery: 'none',
+      cause: this.#endedBy ?? 'client',
+      status,
+      sent: { ...this.#sent },
+    };
   }
 
   #open(meta: ReplyMeta): void {
@@ -122,7 +145,15 @@ export class Exchange {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
     });
-    this.#response.write(this.#dialect.opening(meta).map(encodeServerEvent).join(''));
+    void this.#write(this.#dialect.opening(meta).map(encodeServerEvent).join(''));
+  }
+
+  #events(reply: Reply, opened: ReplyMeta): Piece[] {
+    this.#open(opened);
+    const told = { ...reply, created: opened.created! };
+    return this.#dialect
+      .events(told, this.#beats)
+      .map((event) => ({ text: encodeServerEvent(event), events: 1 }));
   }
 
   /** Sets the head of a JSON answer and gives its body. */
@@ -135,15 +166,60 @@ export class Exchange {
     return text;
   }
 
-  /** True when everything was handed to the connection. */
-  #end(content: string): Promise<boolean> {
+  /** Piece by piece, each after the one before was taken; true when the client's socket has them all. */
+  async #deliver(pieces: readonly Piece[]): Promise<boolean> {
+    for (const { text, events } of pieces.slice(0, -1)) {
+      if (!(await this.#write(text))) return false;
+      this.#sent.events += events;
+    }
+    const { text, events } = pieces.at(-1)!;
+    await Promise.race([this.#finish(text), this.#closed]);
+    if (this.#finished) this.#sent.events += events;
+    return this.#finished;
+  }
+
+  /** True once the connection took all of `text`; false when it ended before. */
+  #write(text: string): Promise<boolean> {
+    const taken = new Promise<boolean>((resolve) => {
+      this.#response.write(text, (error) => {
+        if (!error) this.#sent.bytes += Buffer.byteLength(text);
+        resolve(!error);
+      });
+    });
+    return Promise.race([taken, this.#closed.then(() => false)]);
+  }
+
+  #finish(text: string): Promise<void> {
     return new Promise((resolve) => {
       this.#response.once('finish', () => {
         this.#finished = true;
-        resolve(true);
+        this.#sent.bytes += Buffer.byteLength(text);
+        resolve();
       });
-      this.#response.once('close', () => resolve(this.#finished));
-      this.#response.end(content);
+      this.#response.end(text);
     });
   }
+}
+
+function packed(parts: readonly Piece[]): Piece[] {
+  const pieces: Piece[] = [];
+  for (const { text, events } of parts) {
+    const last = pieces.at(-1);
+    if (last && last.text.length + text.length <= PIECE) {
+      last.text += text;
+      last.events += events;
+    } else {
+      pieces.push({ text, events });
+    }
+  }
+  return pieces;
+}
+
+/** The first half of the characters, and the events that are whole in it. */
+function halfOf(parts: readonly Piece[]): Piece {
+  const all = parts.map(({ text }) => text).join('');
+  const half = { text: all.slice(0, all.length / 2), events: 0 };
+  let end = 0;
+  for (const { text, events } of parts) if ((end += text.length) <= half.text.length) half.events += events;
+  return half;
 }

@@ -102,7 +102,7 @@ describe('a body', () => {
   });
 
   it('has a limit, packed or not, and must be understood', async () => {
-    test = testGateway({ maxBodyBytes: 10_000 });
+    test = testGateway({ limits: { maxBodyBytes: 10_000 } });
     const rollout = await test.open('one');
     const long = JSON.stringify(messagesBody([user('x'.repeat(20_000))]));
     expect((await rollout.ask({ body: Buffer.from(long) })).status).toBe(413);
@@ -248,6 +248,7 @@ describe('a stream', () => {
     const chatBody = {
       model: 'm',
       stream: true,
+      stream_options: { include_usage: true },
       messages: [user('hi')],
       tools: [{ type: 'function', function: { name: 'read' } }],
     };
