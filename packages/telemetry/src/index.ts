@@ -33,4 +33,10 @@ export {
   type TokenHashState,
 } from './token-hash.js';
 export { eventSchema, eventSchemas } from './schema.js';
-export { readRecord, type LaidAside, type RecordIssue, type RolloutRecord } from './read-record.js';
+export { readRecord, type RolloutRecord } from './read-record.js';
+export type { LaidAside, RecordIssue } from './parse-events.js';
+export { EVENT_TYPES, type FlatRecord } from './flat-record.js';
+export { flattenRecord } from './flatten-record.js';
+export { eventOf, viewRecord } from './view-record.js';
+export { parseRecords, type ParseRecordsOptions } from './parse-records.js';
+export type { ParseOutcome } from './parse-worker.js';

@@ -96,7 +96,7 @@ describe('readRecord', () => {
     const sampled = await writeSample();
     const richer = { ...sampled, call: 1, cache: 3, policy: { ...sampled.policy, adapter: 'x' } };
     appendFileSync(events(), `${JSON.stringify(richer)}\n${JSON.stringify({ ...richer, call: 2 })}\n`);
-    appendFileSync(events(), '{"type":"gpu.sample","pid":3}\n{"type":"tool.exec","pid":4}\n');
+    appendFileSync(events(), '{"type":"gpu.sample","pid":3}\n{"type":"gpu.sample","pid":4}\n');
     const record = readRecord(directory);
     expect(record.events).toEqual([start, sampled, { ...sampled, call: 1 }, { ...sampled, call: 2 }]);
     expect(record.issues.map((issue) => [issue.severity, issue.message])).toEqual([

@@ -1,16 +1,18 @@
 import * as z from 'zod';
+import { isJson } from './json-value.js';
 import { RECORD_VERSION, type Json, type RecordEvent } from './types.js';
 
 /**
- * The encoding of every event, beside the TypeScript union in types.ts; schema.test.ts holds the two equal.
+ * The encoding of every event, beside the TypeScript union in types.ts; schema.test.ts holds the two equal. It explains
+ * what is wrong with an event; is-event.ts says the same yes or no at a fraction of the cost (is-event.test.ts).
  * All objects are strict: the writer refuses what a schema does not name, the reader lays it aside (read-record.ts).
  */
 const natural = z.number().int().nonnegative();
 // By hand and not `z.json()`: messages are most of a record, and a recursive union costs far more than this walk.
-const json = z.custom<Json>(isJson, 'not a JSON value');
+const json = z.custom<Json>((value) => isJson(value), 'not a JSON value');
 const strings = z.record(z.string(), z.string());
 
-export const spanSchema = z.strictObject({ offset: natural, count: natural });
+const spanSchema = z.strictObject({ offset: natural, count: natural });
 
 const messagesDelta = z.strictObject({ parent: natural.nullable(), kept: natural, appended: z.array(json) });
 const identity = z.strictObject({
@@ -168,22 +170,6 @@ export const eventSchema = z.discriminatedUnion('type', [
 ]);
 
 export type EncodedEvent = z.infer<typeof eventSchema>;
-
-function isJson(value: unknown): boolean {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return true;
-    case 'number':
-      return Number.isFinite(value);
-    case 'object':
-      if (value === null) return true;
-      if (Array.isArray(value)) return value.every(isJson);
-      return Object.values(value).every(isJson);
-    default:
-      return false;
-  }
-}
 
 export function isEventType(type: unknown): type is RecordEvent['type'] {
   return typeof type === 'string' && Object.hasOwn(eventSchemas, type);

@@ -1,40 +1,50 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readSync, write, writeSync } from 'node:fs';
 import { RolloutFolder, TreewardError } from '@treeward/base';
 import * as z from 'zod';
+import { isEvent } from './is-event.js';
 import { eventSchemas, isEventType } from './schema.js';
 import type { RecordEvent, Span } from './types.js';
 
 export interface RecordWriterOptions {
   /**
-   * Check every event against its schema, unknown fields included, before it is buffered.
-   * @default true when NODE_ENV is `test`, else false: our own code is typed, and messages can be long
+   * Bytes in memory above which `drain` waits.
+   * @default 8 MiB
    */
-  validate?: boolean;
+  highWater?: number;
 }
+
+/** Written at once: what is queued is joined up to this size, so that a full queue is never in memory twice. */
+const BATCH = 1 << 20;
 
 /**
  * Appends to the record of one rollout. Nothing is ever rewritten, so a process killed at any instant leaves at most
  * one torn line at the end, which the reader drops. What `tokens` and `logprobs` were given reaches tokens.bin before
  * the event that names it reaches telemetry.ndjson. One process writes at a time; the next continues with `open`.
+ *
+ * Writing returns at once and queues. Who writes much awaits `drain` in between: then a disk slower than the rollout
+ * slows the rollout instead of filling the memory.
  */
 export class RecordWriter {
   readonly directory: string;
   readonly #eventsFd: number;
   readonly #tokensFd: number;
-  readonly #validate: boolean;
+  readonly #highWater: number;
   #tokenBytes: number;
-  #lines: string[] = [];
+  #lines: Uint8Array[] = [];
   #chunks: Uint8Array[] = [];
+  #buffered = 0;
+  /** Called as soon as the queue is below the mark, or will never be. */
+  #waiting: (() => void)[] = [];
   #running: Promise<void> | null = null;
   #failure: unknown = null;
   #closed = false;
 
-  private constructor(directory: string, events: number, tokens: number, size: number, validate: boolean) {
+  private constructor(directory: string, events: number, tokens: number, size: number, highWater: number) {
     this.directory = directory;
     this.#eventsFd = events;
     this.#tokensFd = tokens;
     this.#tokenBytes = size;
-    this.#validate = validate;
+    this.#highWater = highWater;
   }
 
   /**
@@ -61,8 +71,7 @@ export class RecordWriter {
         readSync(events, last, 0, 1, eventBytes - 1);
         if (last[0] !== 0x0a) writeSync(events, '\n');
       }
-      const validate = options.validate ?? process.env['NODE_ENV'] === 'test';
-      return new RecordWriter(directory, events, tokens, tokenBytes, validate);
+      return new RecordWriter(directory, events, tokens, tokenBytes, options.highWater ?? 8 << 20);
     } catch (cause) {
       for (const fd of opened) closeSync(fd);
       throw new TreewardError('RECORD_E_OPEN', `cannot open the record in ${directory}`, {
@@ -83,16 +92,35 @@ export class RecordWriter {
     return this.#span(values);
   }
 
+  /** Bytes that are queued and not yet in the files. */
+  get buffered(): number {
+    return this.#buffered;
+  }
+
   /**
-   * Buffers one event and starts writing; returns at once. Await `flush` to know that it is in the file.
-   * @throws TreewardError RECORD_E_EVENT for an event that the schema refuses, RECORD_E_CLOSED, RECORD_E_WRITE when an
-   * earlier write failed
+   * Queues one event and starts writing; returns at once. Await `flush` to know that it is in the file.
+   * @throws TreewardError RECORD_E_EVENT for an event that the schema refuses (an unknown field included),
+   * RECORD_E_CLOSED, RECORD_E_WRITE when an earlier write failed
    */
   append(event: RecordEvent): void {
     this.#check();
-    if (this.#validate) validateEvent(event);
-    this.#lines.push(JSON.stringify(event) + '\n');
+    if (!isEvent(event)) throw explain(event);
+    const line = Buffer.from(JSON.stringify(event) + '\n');
+    this.#lines.push(line);
+    this.#buffered += line.length;
     this.#start();
+  }
+
+  /**
+   * Resolves at once while little is queued; otherwise as soon as the queue is below `highWater`.
+   * @throws TreewardError RECORD_E_WRITE when something could not be written, RECORD_E_CLOSED
+   */
+  async drain(): Promise<void> {
+    while (this.#buffered >= this.#highWater && !this.#failure && !this.#closed) {
+      this.#start();
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    this.#check();
   }
 
   /** @throws TreewardError RECORD_E_WRITE when something could not be written */
@@ -119,20 +147,23 @@ export class RecordWriter {
     if (values.length > 0) {
       this.#chunks.push(new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice());
       this.#tokenBytes += values.byteLength;
+      this.#buffered += values.byteLength;
     }
     return span;
   }
 
   /** In a microtask, so that events appended together are written together. */
   #start(): void {
-    this.#running ??= Promise.resolve().then(() => this.#drain());
+    this.#running ??= Promise.resolve().then(() => this.#write());
   }
 
   #check(): void {
     if (this.#failure) {
-      throw new TreewardError('RECORD_E_WRITE', `cannot write to the record in ${this.directory}`, {
+      const why = (this.#failure as Error).message;
+      throw new TreewardError('RECORD_E_WRITE', `cannot write to the record in ${this.directory}: ${why}`, {
         cause: this.#failure,
         data: { directory: this.directory },
+        hints: ['what was written before stays readable', 'look for free space with df'],
       });
     }
     if (this.#closed) {
@@ -140,24 +171,51 @@ export class RecordWriter {
     }
   }
 
-  /** Both buffers are taken in the same instant: every span a taken line names is among the taken chunks or older. */
-  async #drain(): Promise<void> {
+  /** Both queues are taken in the same instant: every span a taken line names is among the taken chunks or older. */
+  async #write(): Promise<void> {
     try {
       while (this.#lines.length > 0 || this.#chunks.length > 0) {
         const chunks = this.#chunks;
         const lines = this.#lines;
         this.#chunks = [];
         this.#lines = [];
-        if (chunks.length > 0) await writeAll(this.#tokensFd, Buffer.concat(chunks));
-        if (lines.length > 0) await writeAll(this.#eventsFd, Buffer.from(lines.join('')));
+        await this.#writeQueue(this.#tokensFd, chunks);
+        await this.#writeQueue(this.#eventsFd, lines);
       }
     } catch (error) {
       this.#failure = error;
+      this.#lines = [];
+      this.#chunks = [];
+      this.#buffered = 0;
     } finally {
       this.#running = null;
+      this.#release();
     }
   }
+
+  async #writeQueue(fd: number, queue: Uint8Array[]): Promise<void> {
+    for (let first = 0; first < queue.length;) {
+      let last = first;
+      let bytes = 0;
+      do bytes += queue[last++]!.length;
+      while (last < queue.length && bytes + queue[last]!.length <= BATCH);
+      await writeAll(fd, last - first === 1 ? queue[first]! : Buffer.concat(queue.slice(first, last), bytes));
+      queue.fill(EMPTY, first, last); // written: no reason to keep it until the rest is
+      this.#buffered -= bytes;
+      this.#release();
+      first = last;
+    }
+  }
+
+  #release(): void {
+    if (this.#buffered >= this.#highWater && !this.#failure) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resume of waiting) resume();
+  }
 }
+
+const EMPTY = new Uint8Array(0);
 
 async function writeAll(fd: number, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length;) {
@@ -169,16 +227,13 @@ async function writeAll(fd: number, bytes: Uint8Array): Promise<void> {
   }
 }
 
-/** Strict: a field that the schema does not name is a mistake of ours. */
-export function validateEvent(event: RecordEvent): void {
+/** What the schema has against an event that `isEvent` refused. Strict: a field it does not name is a mistake of ours. */
+function explain(event: RecordEvent): TreewardError {
   const type: unknown = event.type;
   if (!isEventType(type)) {
-    throw new TreewardError('RECORD_E_EVENT', `unknown event type ${JSON.stringify(type)}`);
+    return new TreewardError('RECORD_E_EVENT', `unknown event type ${JSON.stringify(type)}`);
   }
-  const result = eventSchemas[type].safeParse(event);
-  if (!result.success) {
-    throw new TreewardError('RECORD_E_EVENT', `${type}: ${z.prettifyError(result.error)}`, {
-      data: { type },
-    });
-  }
+  const { error } = eventSchemas[type].safeParse(event);
+  const why = error ? z.prettifyError(error) : 'refused';
+  return new TreewardError('RECORD_E_EVENT', `${type}: ${why}`, { data: { type } });
 }
