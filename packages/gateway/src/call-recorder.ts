@@ -1,9 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { canonicalKey, PrefixIndex, type CanonicalRequest, type Message } from '@treeward/messages';
-import type { ParsedReply, Sampled } from '@treeward/policy';
-import type { Json, RecordWriter } from '@treeward/telemetry';
+import type { CanonicalRequest, Message } from '@treeward/messages';
+import type { EngineFacts } from '@treeward/policy';
+import type { Identity, Json, RecordWriter } from '@treeward/telemetry';
 import type { GrownPrompt } from './conversation.js';
 import type { Outcome } from './exchange.js';
+import { messageKey } from './message-key.js';
+import { MessageLog } from './message-log.js';
+import type { Turn } from './turn.js';
 
 const SECRET_HEADERS = new Set([
   'authorization',
@@ -23,44 +26,65 @@ export function publicHeaders(headers: IncomingHttpHeaders, key: string): Record
   return Object.fromEntries(entries);
 }
 
-/** Messages, replies and schemas came from JSON or hold nothing that JSON cannot. */
+/** What is known of a call when its request is complete. */
+export interface Arrived {
+  request: CanonicalRequest;
+  /** Canonical. */
+  messages: readonly Message[];
+  headers: Record<string, string>;
+  identity: Identity | null;
+  bodyHash: string;
+  toolsHash: string;
+  time: number;
+}
+
+/** Replies and schemas came from JSON or hold nothing that JSON cannot. */
 const json = (value: unknown): Json => value as Json;
+
+/** What a recorder needs of a `RecordWriter`. */
+export type RecordSink = Pick<RecordWriter, 'append' | 'tokens' | 'logprobs'>;
 
 /** Writes one rollout's calls as deltas: what an earlier call already holds is named, not repeated. */
 export class CallRecorder {
-  readonly #writer: RecordWriter;
-  readonly #index = new PrefixIndex();
+  readonly #writer: RecordSink;
+  readonly #canonical = new MessageLog();
+  readonly #raw = new MessageLog();
   readonly #toolsSeen = new Set<string>();
+  #engineKnown = false;
 
-  constructor(writer: RecordWriter) {
+  constructor(writer: RecordSink) {
     this.#writer = writer;
   }
 
-  start(
-    call: number,
-    facts: { headers: Record<string, string>; bodyHash: string; toolsHash: string; time: number },
-    request: CanonicalRequest,
-    messages: readonly Message[],
-  ): void {
-    const keys = messages.map(canonicalKey);
-    const match = this.#index.find(keys);
-    const kept = match?.kept ?? 0;
-    this.#index.add(call, keys);
-    const first = !this.#toolsSeen.has(facts.toolsHash);
-    this.#toolsSeen.add(facts.toolsHash);
+  /** What answers; once. */
+  engine(facts: EngineFacts): void {
+    if (this.#engineKnown) return;
+    this.#engineKnown = true;
+    this.#writer.append({ type: 'engine', time: Date.now(), facts: json(facts) });
+  }
+
+  start(call: number, arrived: Arrived): void {
+    const { request, messages, identity, toolsHash } = arrived;
+    const keys = messages.map(messageKey);
+    const rawKeys = request.messages.map((message, i) =>
+      message === messages[i] ? keys[i]! : messageKey(message),
+    );
+    const canonical = this.#canonical.add(call, messages, keys);
+    const raw = this.#raw.add(call, request.messages, rawKeys);
+    const same = rawKeys.length === keys.length && rawKeys.every((key, i) => key === keys[i]);
+    const first = !this.#toolsSeen.has(toolsHash);
+    this.#toolsSeen.add(toolsHash);
     this.#writer.append({
       type: 'call.start',
       call,
-      time: facts.time,
+      time: arrived.time,
       dialect: request.dialect,
-      headers: facts.headers,
-      bodyHash: facts.bodyHash,
-      messages: {
-        parent: match?.call ?? null,
-        kept,
-        appended: messages.slice(kept).map(json),
-      },
-      tools: { hash: facts.toolsHash, ...(first && { specs: json(request.tools) }) },
+      headers: arrived.headers,
+      bodyHash: arrived.bodyHash,
+      ...(identity && { identity }),
+      messages: canonical,
+      ...(!same && { raw }),
+      tools: { hash: toolsHash, ...(first && { specs: json(request.tools) }) },
       requested: json(request.requested),
       unknown: request.unknown,
     });
@@ -77,25 +101,27 @@ export class CallRecorder {
         length: grown.ids.length,
         hash: grown.hash,
       },
-      graft: { reason: grown.reason, keptMessages: grown.keptMessages },
+      graft: grown.graft,
     });
   }
 
   /** `returned` is the reply as the harness will send it back, canonicalised. */
-  sampled(call: number, sampled: Sampled, reply: ParsedReply, returned: Message): void {
-    this.#index.addReply(call, canonicalKey(returned));
+  sampled(call: number, turn: Turn, returned: Message): void {
+    this.#canonical.reply(call, messageKey(returned));
+    this.#raw.reply(call, messageKey({ role: 'assistant', parts: turn.parts }));
     this.#writer.append({
       type: 'call.sampled',
       call,
       time: Date.now(),
-      tokens: this.#writer.tokens(sampled.tokens),
-      logprobs: this.#writer.logprobs(sampled.logprobs),
-      finish: sampled.finish,
-      policy: { id: sampled.policy.id, version: sampled.policy.version },
-      sampling: json(sampled.sampling),
+      tokens: this.#writer.tokens(turn.tokens),
+      logprobs: this.#writer.logprobs(turn.logprobs),
+      finish: turn.finish,
+      policy: { id: turn.policy.id, version: turn.policy.version },
+      sampling: json(turn.sampling),
+      ...(turn.surrogate && { ids: 'surrogate' as const }),
       reply: {
-        parts: reply.parts.map(json),
-        ...(reply.malformed !== undefined && { malformed: reply.malformed }),
+        parts: turn.parts.map(json),
+        ...(turn.malformed !== undefined && { malformed: turn.malformed }),
       },
     });
   }

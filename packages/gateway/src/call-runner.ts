@@ -1,24 +1,28 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TreewardError } from '@treeward/base';
-import {
-  toolManifestHash,
-  type CanonicalRequest,
-  type Dialect,
-  type Message,
-  type ReplyPart,
-} from '@treeward/messages';
-import type { ChatTemplate, EffectiveSampling, ParsedReply, Sampled } from '@treeward/policy';
-import type { RecordWriter } from '@treeward/telemetry';
+import type { CanonicalRequest, Dialect, Message, ReplyPart } from '@treeward/messages';
+import type { ChatTemplate } from '@treeward/policy';
+import type { Identity, RecordWriter } from '@treeward/telemetry';
 import { Arrivals } from './arrivals.js';
 import { CallRecorder, publicHeaders } from './call-recorder.js';
+import { CallWatch, type Watchers } from './call-watch.js';
 import { Conversation, type GrownPrompt } from './conversation.js';
 import type { EncodedText } from './encoded-text.js';
 import { Exchange, type ExchangeTiming, type Outcome } from './exchange.js';
+import { manifestHash } from './message-key.js';
 import { readBody } from './read-body.js';
 import { replyId, toolCallId } from './reply-ids.js';
 import type { Sampler } from './sampler.js';
-import type { Canonicaliser, EndpointSummary, FaultPlan, OpenEndpoint } from './types.js';
+import { askEngine, type Turn } from './turn.js';
+import type {
+  Canonicaliser,
+  ClientLimits,
+  EndpointSummary,
+  FaultPlan,
+  OpenEndpoint,
+  RequestFacts,
+} from './types.js';
 
 /** What all rollouts of a gateway share. */
 export interface CallContext {
@@ -26,15 +30,18 @@ export interface CallContext {
   template: ChatTemplate;
   encoded: EncodedText;
   canonicalise: Canonicaliser;
+  identify: (request: RequestFacts) => Identity | null;
   timing: ExchangeTiming;
   closeGraceMs: number;
-  maxBodyBytes: number;
+  limits: ClientLimits;
+  watchers: Watchers;
   faults: FaultPlan;
 }
 
 interface Live {
   exchange: Exchange;
   abort: AbortController;
+  watch: CallWatch;
   done: Promise<void>;
 }
 
@@ -55,6 +62,8 @@ export class CallRunner {
   readonly #totals = { calls: 0, promptTokens: 0, sampledTokens: 0, malformed: 0 };
   #failure: string | null = null;
   #closed = false;
+  /** Ends when every prompt so far is grown. */
+  #growing: Promise<unknown> = Promise.resolve();
 
   constructor(options: OpenEndpoint, context: CallContext, writer: RecordWriter, key: string) {
     this.#options = options;
@@ -68,10 +77,21 @@ export class CallRunner {
     return { ...this.#totals, pending: this.#live.size, engineFailure: this.#failure };
   }
 
+  get pending(): number {
+    return this.#live.size;
+  }
+
+  /** Records what answers, as soon as that is known and as long as the rollout is open. */
+  async describe(): Promise<void> {
+    const facts = await this.#context.sampler.facts(new AbortController().signal).catch(() => null);
+    if (facts && !this.#closed) this.#recorder.engine(facts);
+  }
+
   run(dialect: Dialect, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const live: Live = {
       exchange: new Exchange(response, dialect),
       abort: new AbortController(),
+      watch: new CallWatch(this.#context.watchers),
       done: Promise.resolve(),
     };
     this.#live.add(live);
@@ -80,23 +100,34 @@ export class CallRunner {
   }
 
   /** The canonical request, or null after an error was answered. */
-  async parse(dialect: Dialect, request: IncomingMessage, exchange: Exchange): Promise<Parsed | null> {
+  async parse(
+    dialect: Dialect,
+    request: IncomingMessage,
+    { exchange, watch }: Pick<Live, 'exchange' | 'watch'>,
+  ): Promise<Parsed | null> {
+    const { maxBodyBytes, bodyTimeoutMs } = this.#context.limits;
     try {
-      const bytes = await readBody(request, this.#context.maxBodyBytes);
-      return {
+      const bytes = await watch.time('read', () =>
+        readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs }),
+      );
+      return watch.time('parse', () => ({
         request: dialect.parse(parseJson(bytes)),
         bodyHash: createHash('sha256').update(bytes).digest('hex'),
-      };
+      }));
     } catch (error) {
       const known = TreewardError.isInstance(error);
       const status = known ? Number(error.data['status'] ?? 400) : 500;
+      watch.refused(status, known ? error.code : 'E_UNEXPECTED');
       await exchange.fail(status, known ? error.message : String(error), { cause: 'done', retry: false });
+      // A body that is still coming has nowhere to go.
+      if (!request.complete) request.destroy();
       return null;
     }
   }
 
-  promptLength(request: CanonicalRequest): number {
-    return this.#conversation.grow(request.tools, this.#context.canonicalise(request.messages)).ids.length;
+  async promptLength(request: CanonicalRequest): Promise<number> {
+    const messages = this.#context.canonicalise(request.messages);
+    return (await this.#conversation.grow(request.tools, messages)).ids.length;
   }
 
   /** Ends what is under way; a sampling whose client has left may still finish, for `graceMs`. */
@@ -123,45 +154,85 @@ export class CallRunner {
   }
 
   async #run(dialect: Dialect, incoming: IncomingMessage, live: Live): Promise<void> {
-    const { exchange } = live;
-    const parsed = await this.parse(dialect, incoming, exchange);
+    const { exchange, watch } = live;
+    const parsed = await this.parse(dialect, incoming, live);
     if (!parsed) return;
-    const { request, bodyHash } = parsed;
     if (this.#closed) {
+      watch.refused(503, 'GATEWAY_E_CLOSED');
       await exchange.fail(503, 'this rollout is closed', { cause: 'gateway', retry: false });
       return;
     }
-    // No await between here and `begin`: calls are numbered, matched and recorded in the order of their arrival.
+    // No await between here and `#grow`: calls are numbered, recorded and matched in the order of their arrival.
     const call = this.#totals.calls++;
+    const who = { rolloutId: this.#options.rolloutId, call, dialect: dialect.name };
+    let code: string | undefined;
     try {
       let outcome: Outcome;
       try {
-        const messages = this.#context.canonicalise(request.messages);
-        const toolsHash = toolManifestHash(request.tools);
-        const headers = publicHeaders(incoming.headers, this.#key);
-        this.#recorder.start(call, { headers, bodyHash, toolsHash, time: Date.now() }, request, messages);
-        const grown = this.#conversation.grow(request.tools, messages, toolsHash);
-        this.#recorder.prompt(call, grown);
-        this.#conversation.begin(call, grown);
-        this.arrivals.arrived(call);
-        outcome = await this.#serve(call, dialect, request, grown, live);
+        outcome = await this.#serve(
+          call,
+          dialect,
+          parsed.request,
+          this.#arrive(call, incoming, parsed, watch),
+          live,
+        );
       } catch (error) {
+        code = TreewardError.isInstance(error) ? error.code : 'E_UNEXPECTED';
         outcome = await this.#failed(error, dialect, live);
       }
-      this.#recorder.end(call, outcome);
+      watch.time('record', () => this.#recorder.end(call, outcome));
+      watch.ended(who, outcome, code);
     } catch (error) {
       this.#failure ??= describe(error);
       throw error;
     }
   }
 
+  /** Numbers are given; from here on the call is in the record. Resolves with its prompt. */
+  #arrive(
+    call: number,
+    incoming: IncomingMessage,
+    { request, bodyHash }: Parsed,
+    watch: CallWatch,
+  ): Promise<GrownPrompt> {
+    const headers = publicHeaders(incoming.headers, this.#key);
+    const { messages, toolsHash, identity } = watch.time('match', () => ({
+      messages: this.#context.canonicalise(request.messages),
+      toolsHash: manifestHash(request.tools),
+      identity: this.#context.identify({ headers, messages: request.messages, tools: request.tools }),
+    }));
+    watch.time('record', () => {
+      const time = Date.now();
+      this.#recorder.start(call, { request, messages, headers, identity, bodyHash, toolsHash, time });
+    });
+    this.arrivals.arrived(call);
+    const grown = this.#growing.then(() => this.#grow(call, request, messages, toolsHash, watch));
+    this.#growing = grown.catch(() => undefined);
+    return grown;
+  }
+
+  async #grow(
+    call: number,
+    { tools }: CanonicalRequest,
+    messages: readonly Message[],
+    toolsHash: string,
+    watch: CallWatch,
+  ): Promise<GrownPrompt> {
+    const grown = await watch.time('encode', () => this.#conversation.grow(tools, messages, toolsHash));
+    this.#conversation.begin(call, grown);
+    watch.time('record', () => this.#recorder.prompt(call, grown));
+    watch.prompted(messages, grown.ids.length, grown.graft.reason);
+    return grown;
+  }
+
   async #serve(
     call: number,
     dialect: Dialect,
     request: CanonicalRequest,
-    grown: GrownPrompt,
-    { exchange, abort }: Live,
+    growing: Promise<GrownPrompt>,
+    { exchange, abort, watch }: Live,
   ): Promise<Outcome> {
+    const { ids: prompt } = await growing;
     const spent = this.#spent(call);
     if (spent) return exchange.fail(400, spent, { cause: 'done', retry: false });
     if (this.#failure !== null) throw new TreewardError('GATEWAY_E_ENGINE', this.#failure);
@@ -170,33 +241,45 @@ export class CallRunner {
       return exchange.fail(fault.status, 'the model is overloaded, try again', { cause: 'gateway' });
     }
 
+    const { rolloutId } = this.#options;
     const reply = {
-      id: replyId(this.#options.rolloutId, call, dialect),
+      id: replyId(rolloutId, call, dialect),
       model: request.model || 'policy',
       form: request.form,
     };
-    const promptTokens = grown.ids.length;
+    const promptTokens = prompt.length;
     exchange.hold({ ...reply, promptTokens, stream: request.stream }, this.#context.timing);
-    const { contextLength } = await this.#context.sampler.facts(abort.signal);
-    const room = contextLength - promptTokens;
-    if (room < 1) return tooLong(exchange, dialect, promptTokens, contextLength);
-    let sampled: Sampled;
+    const facts = await this.#context.sampler.facts(abort.signal);
+    this.#recorder.engine(facts);
+    let turn: Turn;
     try {
-      sampled = await this.#sample(call, request, grown.ids, room, abort.signal);
+      const asked = { endpoint: this.#options, call, request, prompt };
+      turn = await watch.time('sample', () => askEngine(asked, this.#context, facts, abort.signal));
     } catch (error) {
       if (!isContextError(error)) throw error;
-      return tooLong(exchange, dialect, promptTokens, contextLength);
+      return tooLong(exchange, dialect, promptTokens, facts.contextLength);
     }
     if (this.#options.witnessArrivals) await this.arrivals.held(call);
-    const { parts } = this.#turn(call, dialect, sampled);
-    const stop =
-      sampled.finish === 'length'
-        ? 'length'
-        : parts.some(({ type }) => type === 'tool_call')
-          ? 'tool_calls'
-          : 'stop';
-    const usage = { promptTokens, completionTokens: sampled.tokens.length };
-    return exchange.reply({ ...reply, parts, stop, usage }, fault);
+    const parts = turn.parts.map((part, index) =>
+      part.type === 'tool_call' ? { ...part, id: toolCallId(rolloutId, call, index, dialect) } : part,
+    );
+    watch.time('record', () => this.#remember(call, { ...turn, parts }));
+    watch.replied(parts, turn.tokens.length);
+    const stop = turn.finish === 'length' ? 'length' : calls(parts) ? 'tool_calls' : 'stop';
+    const sending = watch.time('render', () => ({
+      outcome: exchange.reply({ ...reply, parts, stop, usage: turn.usage }, fault),
+    }));
+    return watch.time('send', () => this.#sent(sending.outcome, exchange));
+  }
+
+  /** A client that does not read its reply is left, after a while. */
+  async #sent(sending: Promise<Outcome>, exchange: Exchange): Promise<Outcome> {
+    const timer = setTimeout(() => exchange.cut(), this.#context.limits.sendTimeoutMs);
+    try {
+      return await sending;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   #spent(call: number): string | null {
@@ -208,47 +291,15 @@ export class CallRunner {
     return null;
   }
 
-  #sample(
-    call: number,
-    request: CanonicalRequest,
-    prompt: Int32Array,
-    room: number,
-    signal: AbortSignal,
-  ): Promise<Sampled> {
-    const { rolloutId, sampling, seed } = this.#options;
-    const { template, sampler } = this.#context;
-    const effective: EffectiveSampling = {
-      temperature: sampling.temperature,
-      topP: sampling.topP,
-      topK: sampling.topK,
-      bannedIds: template.bannedIds,
-      maxTokens: Math.max(1, Math.min(sampling.maxTokens, request.requested.maxTokens ?? Infinity, room)),
-      seed: `${seed}/${call}`,
-    };
-    const ask = { prompt, stopIds: template.stopIds, sampling: effective, tag: rolloutId };
-    return sampler.sample(ask, signal);
-  }
-
-  /** Sampled ids to the turn that the harness gets; recorded and remembered whether or not it still waits for it. */
-  #turn(call: number, dialect: Dialect, sampled: Sampled): ParsedReply {
-    const { template, canonicalise } = this.#context;
-    const turn = template.parse(sampled.tokens);
-    const parts: ReplyPart[] = turn.parts.length
-      ? turn.parts.map((part, index) =>
-          part.type === 'tool_call'
-            ? { ...part, id: toolCallId(this.#options.rolloutId, call, index, dialect) }
-            : part,
-        )
-      : [{ type: 'text', text: template.decode(sampled.tokens) }];
-    const reply = { ...turn, parts };
-    this.#totals.promptTokens += sampled.prompt.length;
-    this.#totals.sampledTokens += sampled.tokens.length;
+  /** The turn that the harness gets, whether or not it still waits for it. */
+  #remember(call: number, turn: Turn): void {
+    this.#totals.promptTokens += turn.usage.promptTokens;
+    this.#totals.sampledTokens += turn.usage.completionTokens;
     if (turn.malformed !== undefined) this.#totals.malformed++;
-    const message: Message = { role: 'assistant', parts };
-    const returned = canonicalise([message])[0] ?? message;
-    this.#recorder.sampled(call, sampled, reply, returned);
-    this.#conversation.reply(call, returned, sampled.tokens);
-    return reply;
+    const message: Message = { role: 'assistant', parts: turn.parts };
+    const returned = this.#context.canonicalise([message])[0] ?? message;
+    this.#recorder.sampled(call, turn, returned);
+    this.#conversation.reply(call, returned, turn.tokens);
   }
 
   #failed(error: unknown, dialect: Dialect, { exchange, abort }: Live): Promise<Outcome> {
@@ -259,6 +310,8 @@ export class CallRunner {
     return exchange.fail(status, describe(error), { cause: engine ? 'engine' : 'gateway', retry: false });
   }
 }
+
+const calls = (parts: readonly ReplyPart[]): boolean => parts.some(({ type }) => type === 'tool_call');
 
 const isContextError = (error: unknown): boolean =>
   TreewardError.isInstance(error) && error.code === 'ENGINE_E_CONTEXT';

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Conversation } from './conversation.js';
 import { EncodedText } from './encoded-text.js';
+import { inlineEncoder } from './encoder.js';
 import { callIds, textIds } from './testing/fake-engine.js';
 import { template } from './testing/harness.js';
 import { hashTokens } from '@treeward/telemetry';
@@ -10,10 +11,10 @@ import { hashTokens } from '@treeward/telemetry';
 const tools = [{ name: 'Read', description: '', parameters: { type: 'object', required: ['file_path'] } }];
 const user = (text: string): Message => ({ role: 'user', text });
 const result = (text: string): Message => ({ role: 'tool', callId: '', text });
-const fresh = (): Conversation => new Conversation(template, new EncodedText(template));
+const fresh = (): Conversation => new Conversation(template, new EncodedText(inlineEncoder(template)));
 
-function sample(conversation: Conversation, call: number, messages: Message[], sampled: Int32Array) {
-  const grown = conversation.grow(tools, messages);
+async function sample(conversation: Conversation, call: number, messages: Message[], sampled: Int32Array) {
+  const grown = await conversation.grow(tools, messages);
   conversation.begin(call, grown);
   const reply: Message = { role: 'assistant', parts: template.parse(sampled).parts };
   conversation.reply(call, reply, sampled);
@@ -21,44 +22,56 @@ function sample(conversation: Conversation, call: number, messages: Message[], s
 }
 
 describe('growing a prompt', () => {
-  it('keeps earlier ids exactly and adds only the new tail', () => {
+  it('keeps earlier ids exactly and adds only the new tail', async () => {
     const conversation = fresh();
-    const first = sample(conversation, 0, [user('do')], callIds(template, 'Read', 'file_path', 'the.txt'));
-    expect(first.grown).toMatchObject({ reason: 'root', parent: null, keptIds: 0, keptMessages: 0 });
+    const first = await sample(
+      conversation,
+      0,
+      [user('do')],
+      callIds(template, 'Read', 'file_path', 'the.txt'),
+    );
+    expect(first.grown).toMatchObject({
+      graft: { reason: 'root', keptMessages: 0 },
+      parent: null,
+      keptIds: 0,
+    });
     const history = [user('do'), first.reply];
     // What the test stands on: the text of the reply encodes to other ids than those sampled.
     expect([...template.message(first.reply)].join()).not.toBe(
       first.whole.slice(first.grown.ids.length - 1).join(),
     );
 
-    const next = conversation.grow(tools, [...history, result('R')]);
-    expect(next).toMatchObject({ reason: 'reply', parent: 0, keptIds: first.whole.length, keptMessages: 2 });
+    const next = await conversation.grow(tools, [...history, result('R')]);
+    expect(next).toMatchObject({
+      graft: { reason: 'reply', keptMessages: 2 },
+      parent: 0,
+      keptIds: first.whole.length,
+    });
     expect([...next.ids]).toEqual([...first.whole, ...template.message(result('R')), ...template.generation]);
     expect(next.hash).toBe(hashTokens(next.ids));
   });
 
-  it('gives a retry the identical ids', () => {
+  it('gives a retry the identical ids', async () => {
     const conversation = fresh();
-    const first = sample(conversation, 0, [user('do')], textIds(template, 'x'));
-    const retry = conversation.grow(tools, [user('do')]);
+    const first = await sample(conversation, 0, [user('do')], textIds(template, 'x'));
+    const retry = await conversation.grow(tools, [user('do')]);
     expect(retry).toMatchObject({
-      reason: 'same-prompt',
+      graft: { reason: 'same-prompt', keptMessages: 1 },
       parent: 0,
       keptIds: first.grown.ids.length,
-      keptMessages: 1,
     });
     expect([...retry.ids]).toEqual([...first.grown.ids]);
   });
 
-  it('cuts back to where a rollback branches off', () => {
+  it('cuts back to where a rollback branches off', async () => {
     const conversation = fresh();
-    const first = sample(conversation, 0, [user('do')], textIds(template, 'one'));
+    const first = await sample(conversation, 0, [user('do')], textIds(template, 'one'));
     const history = [user('do'), first.reply, user('more')];
-    sample(conversation, 1, history, textIds(template, 'two'));
-    const back = conversation.grow(tools, [user('do'), first.reply, user('other')]);
-    expect(back).toMatchObject({ reason: 'reply', parent: 0, keptIds: first.whole.length });
-    const early = conversation.grow(tools, [user('do'), user('again')]);
-    expect(early).toMatchObject({ reason: 'prefix', parent: 0, keptMessages: 1 });
+    await sample(conversation, 1, history, textIds(template, 'two'));
+    const back = await conversation.grow(tools, [user('do'), first.reply, user('other')]);
+    expect(back).toMatchObject({ graft: { reason: 'reply' }, parent: 0, keptIds: first.whole.length });
+    const early = await conversation.grow(tools, [user('do'), user('again')]);
+    expect(early).toMatchObject({ graft: { reason: 'prefix', keptMessages: 1 }, parent: 0 });
     expect([...early.ids]).toEqual([
       ...template.head(tools),
       ...template.message(user('do')),
@@ -67,18 +80,21 @@ describe('growing a prompt', () => {
     ]);
   });
 
-  it('renders a rewritten history from its text behind the last message that still agrees', () => {
+  it('renders a rewritten history from its text behind the last message that still agrees', async () => {
     const conversation = fresh();
-    const first = sample(conversation, 0, [user('do')], textIds(template, 'the one'));
-    const second = sample(
+    const first = await sample(conversation, 0, [user('do')], textIds(template, 'the one'));
+    const second = await sample(
       conversation,
       1,
       [user('do'), first.reply, user('more')],
       textIds(template, 'the two'),
     );
     const merged: Message = { role: 'assistant', parts: [{ type: 'text', text: 'the one, the two' }] };
-    const rewritten = conversation.grow(tools, [user('do'), merged, user('end')]);
-    expect(rewritten).toMatchObject({ reason: 'rewritten', parent: 0, keptMessages: 1 });
+    const rewritten = await conversation.grow(tools, [user('do'), merged, user('end')]);
+    expect(rewritten).toMatchObject({
+      graft: { reason: 'rewritten', keptMessages: 1, rewrite: { message: 1, call: 0 } },
+      parent: 0,
+    });
     expect([...rewritten.ids]).toEqual([
       ...template.head(tools),
       ...template.message(user('do')),
@@ -87,7 +103,7 @@ describe('growing a prompt', () => {
       ...template.generation,
     ]);
     // A result that changed in the middle: our own later reply stands behind it, so this is no plain continuation.
-    const middle = conversation.grow(tools, [
+    const middle = await conversation.grow(tools, [
       user('do'),
       first.reply,
       user('MORE'),
@@ -95,29 +111,41 @@ describe('growing a prompt', () => {
       user('end'),
     ]);
     expect(middle).toMatchObject({
-      reason: 'rewritten',
+      graft: { reason: 'rewritten', keptMessages: 2, rewrite: { message: 2, call: 0 } },
       parent: 0,
       keptIds: first.whole.length,
-      keptMessages: 2,
     });
-    const unknown = conversation.grow(tools, [user('new'), merged, user('end')]);
-    expect(unknown).toMatchObject({ reason: 'rewritten', keptMessages: 0 });
+    const unknown = await conversation.grow(tools, [user('new'), merged, user('end')]);
+    expect(unknown.graft).toEqual({
+      reason: 'rewritten',
+      keptMessages: 0,
+      rewrite: { message: 0, call: null },
+    });
   });
 
-  it('does not lose a graft to a system prompt that the template drops', () => {
+  it('does not lose a graft to a system prompt that the template drops', async () => {
     const conversation = fresh();
     const system = (text: string): Message => ({ role: 'system', text });
-    const first = sample(conversation, 0, [system('a'), user('do')], textIds(template, 'x'));
-    const next = conversation.grow(tools, [system('b'), user('do'), first.reply, system('c'), user('y')]);
-    expect(next).toMatchObject({ reason: 'reply', keptIds: first.whole.length, keptMessages: 4 });
+    const first = await sample(conversation, 0, [system('a'), user('do')], textIds(template, 'x'));
+    const next = await conversation.grow(tools, [
+      system('b'),
+      user('do'),
+      first.reply,
+      system('c'),
+      user('y'),
+    ]);
+    expect(next).toMatchObject({ graft: { reason: 'reply', keptMessages: 4 }, keptIds: first.whole.length });
   });
 
-  it('opens a new root for another tool manifest', () => {
+  it('opens a new root for another tool manifest', async () => {
     const conversation = fresh();
-    const first = sample(conversation, 0, [user('do')], textIds(template, 'x'));
-    const other = conversation.grow([], [user('do'), first.reply, user('y')]);
-    expect(other).toMatchObject({ reason: 'rewritten', parent: null, keptIds: 0 });
-    expect(conversation.grow([], [user('do')])).toMatchObject({ reason: 'root', parent: null });
+    const first = await sample(conversation, 0, [user('do')], textIds(template, 'x'));
+    const other = await conversation.grow([], [user('do'), first.reply, user('y')]);
+    expect(other).toMatchObject({ graft: { reason: 'rewritten' }, parent: null, keptIds: 0 });
+    expect(await conversation.grow([], [user('do')])).toMatchObject({
+      graft: { reason: 'root' },
+      parent: null,
+    });
   });
 });
 
@@ -134,9 +162,9 @@ describe('any history that a harness can build', () => {
     reply: fc.constantFrom('the x', 'y', '', 'the'),
   });
 
-  it('keeps what it claims to keep, and the whole is what the messages say', () => {
-    fc.assert(
-      fc.property(fc.array(step, { minLength: 1, maxLength: 14 }), (steps) => {
+  it('keeps what it claims to keep, and the whole is what the messages say', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 14 }), async (steps) => {
         const conversation = fresh();
         const calls: { messages: Message[]; reply: Message; whole: number[] }[] = [];
         for (const { from, how, at, text, reply } of steps) {
@@ -153,7 +181,7 @@ describe('any history that a harness can build', () => {
               );
           }
           const call = calls.length;
-          const made = sample(conversation, call, messages, textIds(template, reply));
+          const made = await sample(conversation, call, messages, textIds(template, reply));
           const { grown } = made;
 
           const parent = grown.parent === null ? [] : calls[grown.parent]!.whole;

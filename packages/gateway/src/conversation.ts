@@ -1,13 +1,9 @@
-import { canonicalKey, PrefixIndex, type Message, type ToolSpec } from '@treeward/messages';
+import { PrefixIndex, type Message, type PrefixMatch, type ToolSpec } from '@treeward/messages';
 import type { ChatTemplate } from '@treeward/policy';
-import {
-  EMPTY_TOKEN_HASH,
-  extendTokenHash,
-  finishTokenHash,
-  type CallPrompt,
-  type TokenHashState,
-} from '@treeward/telemetry';
+import { extendTokenHash, finishTokenHash, type CallPrompt } from '@treeward/telemetry';
 import type { EncodedText } from './encoded-text.js';
+import { manifestHash, messageKey } from './message-key.js';
+import { extendPath, pathAt, pathIds, type TokenPath } from './token-path.js';
 
 /** A prompt and how it grew out of an earlier call's tokens. */
 export interface GrownPrompt {
@@ -15,21 +11,26 @@ export interface GrownPrompt {
   /** The call whose ids (prompt ++ sampled) are kept, and how many of them. */
   parent: number | null;
   keptIds: number;
-  /** Leading messages of the request that lie in the kept ids. */
-  keptMessages: number;
-  reason: CallPrompt['graft']['reason'];
+  graft: CallPrompt['graft'];
   hash: string;
-  /** For `begin`: matching keys, where each key's tokens end in `ids`, hash state of the whole. */
-  keys: readonly string[];
-  ends: readonly number[];
-  hashState: TokenHashState;
+  /** For `begin`: what matched, the keys behind it, and the ids without the generation mark. */
+  match: PrefixMatch | null;
+  newKeys: readonly string[];
+  path: TokenPath;
 }
 
 interface CallTokens {
-  prompt: Int32Array;
-  ends: number[];
-  hash: TokenHashState;
-  sampled: Int32Array | null;
+  /** Head and messages. */
+  prompt: TokenPath;
+  /** Those, the generation mark and the sampled ids. */
+  whole: TokenPath | null;
+}
+
+interface Shown {
+  message: Message;
+  /** Index in the request. */
+  position: number;
+  key: string;
 }
 
 /** The first key of every list stands for the tool manifest, the rest for messages. */
@@ -47,98 +48,98 @@ export class Conversation {
   readonly #index = new PrefixIndex();
   readonly #calls = new Map<number, CallTokens>();
   readonly #replyKeys = new Set<string>();
+  /** By key, whether the template shows the message: known texts need not be encoded again to find that out. */
+  readonly #shows = new Map<string, boolean>();
 
   constructor(template: ChatTemplate, encoded: EncodedText) {
     this.#template = template;
     this.#encoded = encoded;
   }
 
-  /** Pure: nothing is remembered until `begin`. */
-  grow(tools: readonly ToolSpec[], messages: readonly Message[], manifestHash?: string): GrownPrompt {
-    const head = this.#encoded.head(tools, manifestHash);
-    const shown = messages
-      .map((message, position) => ({ message, position, key: canonicalKey(message) }))
-      .filter(
-        ({ message, key }) => message.role === 'assistant' || this.#encoded.message(message, key).length > 0,
-      );
+  /**
+   * Nothing is remembered for matching until `begin`. Waits where texts are encoded on another thread: whoever wants
+   * calls to be matched in their order lets each one `begin` before the next one grows.
+   */
+  async grow(
+    tools: readonly ToolSpec[],
+    messages: readonly Message[],
+    hash: string = manifestHash(tools),
+  ): Promise<GrownPrompt> {
+    const head = await this.#encoded.head(tools, hash);
+    const shown = await this.#shown(messages);
     const keys = [head.key, ...shown.map(({ key }) => key)];
-
     const match = this.#index.find(keys);
     const keptShown = match ? match.kept - HEAD_KEYS : 0;
     const tail = shown.slice(keptShown);
     const keptMessages = keptShown === 0 ? 0 : (tail[0]?.position ?? messages.length);
-    const earlier = match ? this.#calls.get(match.call)! : null;
+    const newKeys = keys.slice(match?.kept ?? 0);
+    const { generation } = this.#template;
 
-    if (match && earlier && match.at === 'messages' && match.kept === keys.length) {
-      return {
-        ids: earlier.prompt,
-        parent: match.call,
-        keptIds: earlier.prompt.length,
-        keptMessages,
-        reason: 'same-prompt',
-        hash: finishTokenHash(earlier.hash),
-        keys,
-        ends: earlier.ends.slice(0, keys.length),
-        hashState: earlier.hash,
-      };
+    if (match && match.at === 'messages' && newKeys.length === 0) {
+      const path = this.#calls.get(match.call)!.prompt;
+      const ids = pathIds(path, generation);
+      const graft = { reason: 'same-prompt' as const, keptMessages };
+      return { ...this.#hashed(path), ids, parent: match.call, keptIds: ids.length, graft, match, newKeys };
     }
 
     const reason = this.#reason(match?.at === 'reply', keptShown, tail);
-    const graft = match && earlier && reason !== 'root' ? { match, earlier } : null;
-    const ends = graft ? graft.earlier.ends.slice(0, graft.match.kept) : [head.ids.length];
-    const keptIds = graft ? ends.at(-1)! : 0;
-    const pieces = graft ? keptPieces(graft.earlier, keptIds) : [head.ids];
-    let length = ends.at(-1)!;
-    for (const { message, key } of tail) {
-      const piece = this.#encoded.message(message, key);
-      pieces.push(piece);
-      ends.push((length += piece.length));
-    }
-    pieces.push(this.#template.generation);
-    const ids = concat(pieces);
-    const whole = graft?.earlier.sampled && keptIds === tokenCount(graft.earlier);
-    const hashState = whole
-      ? extendTokenHash(extendTokenHash(graft.earlier.hash, graft.earlier.sampled!), ids.subarray(keptIds))
-      : extendTokenHash(EMPTY_TOKEN_HASH, ids);
+    const kept = match ? this.#pathOf(match) : null;
+    const pieces = await settled(tail.map(({ message, key }) => this.#encoded.message(message, key)));
+    const path = pieces.reduce(extendPath, kept ?? extendPath(null, head.ids));
+    const grafted = match !== null && reason !== 'root';
     return {
-      ids,
-      parent: graft ? graft.match.call : null,
-      keptIds,
-      keptMessages,
-      reason,
-      hash: finishTokenHash(hashState),
-      keys,
-      ends,
-      hashState,
+      ...this.#hashed(path),
+      ids: pathIds(path, generation),
+      parent: grafted ? match.call : null,
+      keptIds: grafted ? kept!.end : 0,
+      graft: {
+        reason,
+        keptMessages,
+        ...(reason === 'rewritten' && {
+          rewrite: { message: tail[0]!.position, call: keptShown > 0 ? match!.call : null },
+        }),
+      },
+      match,
+      newKeys,
     };
   }
 
   /** Later calls may now be matched against this one. */
-  begin(call: number, grown: GrownPrompt): void {
-    this.#index.add(call, grown.keys);
-    this.#calls.set(call, {
-      prompt: grown.ids,
-      ends: [...grown.ends],
-      hash: grown.hashState,
-      sampled: null,
-    });
+  begin(call: number, { match, newKeys, path }: GrownPrompt): void {
+    this.#index.add(call, newKeys, match ?? undefined);
+    this.#calls.set(call, { prompt: path, whole: null });
   }
 
   /** `message` is the reply in the form in which the harness will send it back, canonicalised. */
   reply(call: number, message: Message, sampled: Int32Array): void {
     const tokens = this.#calls.get(call)!;
-    const key = canonicalKey(message);
-    tokens.sampled = sampled;
-    tokens.ends.push(tokens.prompt.length + sampled.length);
+    const key = messageKey(message);
+    const ids = new Int32Array(this.#template.generation.length + sampled.length);
+    ids.set(this.#template.generation);
+    ids.set(sampled, this.#template.generation.length);
+    tokens.whole = extendPath(tokens.prompt, ids);
     this.#replyKeys.add(key);
     this.#index.addReply(call, key);
   }
 
-  #reason(
-    afterReply: boolean,
-    keptShown: number,
-    tail: readonly { message: Message; key: string }[],
-  ): GrownPrompt['reason'] {
+  async #shown(messages: readonly Message[]): Promise<Shown[]> {
+    const all = messages.map((message, position) => ({ message, position, key: messageKey(message) }));
+    const unknown = all.filter(({ message, key }) => message.role !== 'assistant' && !this.#shows.has(key));
+    const pieces = await settled(unknown.map(({ message, key }) => this.#encoded.message(message, key)));
+    unknown.forEach(({ key }, i) => this.#shows.set(key, pieces[i]!.length > 0));
+    return all.filter(({ message, key }) => message.role === 'assistant' || this.#shows.get(key));
+  }
+
+  #pathOf({ call, kept }: PrefixMatch): TokenPath {
+    const { prompt, whole } = this.#calls.get(call)!;
+    return pathAt(whole ?? prompt, kept);
+  }
+
+  #hashed(path: TokenPath): Pick<GrownPrompt, 'path' | 'hash'> {
+    return { path, hash: finishTokenHash(extendTokenHash(path.hash, this.#template.generation)) };
+  }
+
+  #reason(afterReply: boolean, keptShown: number, tail: readonly Shown[]): CallPrompt['graft']['reason'] {
     const turns = tail.filter(({ message }) => message.role === 'assistant');
     if (keptShown === 0) return turns.length > 0 && this.#calls.size > 0 ? 'rewritten' : 'root';
     // Behind a reply a harness may put turns of its own; one that we sampled stands there only if its history changed.
@@ -147,20 +148,7 @@ export class Conversation {
   }
 }
 
-const tokenCount = (call: CallTokens): number => call.prompt.length + (call.sampled?.length ?? 0);
-
-/** The first `count` ids of prompt ++ sampled. */
-function keptPieces(call: CallTokens, count: number): Int32Array[] {
-  if (count <= call.prompt.length) return [call.prompt.subarray(0, count)];
-  return [call.prompt, call.sampled!.subarray(0, count - call.prompt.length)];
-}
-
-function concat(pieces: readonly Int32Array[]): Int32Array {
-  const out = new Int32Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    out.set(piece, at);
-    at += piece.length;
-  }
-  return out;
+/** Waits only where there is something to wait for. */
+function settled<T>(values: readonly (T | Promise<T>)[]): readonly T[] | Promise<readonly T[]> {
+  return values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[]);
 }

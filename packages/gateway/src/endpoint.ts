@@ -12,6 +12,7 @@ import {
 } from '@treeward/messages';
 import { RECORD_MINOR, RECORD_VERSION, RecordWriter } from '@treeward/telemetry';
 import { CallRunner, type CallContext } from './call-runner.js';
+import { CallWatch } from './call-watch.js';
 import { Exchange } from './exchange.js';
 import type { EndpointInfo, EndpointSummary, OpenEndpoint, WitnessEvent } from './types.js';
 
@@ -44,7 +45,9 @@ export class Endpoint {
     }
     this.#writer = RecordWriter.open(options.recordDirectory);
     this.#runner = new CallRunner(options, context, this.#writer, this.#key);
-    this.#server = createServer((request, response) => {
+    const { maxHeaderBytes, maxConcurrent } = context.limits;
+    // A head over the limit is answered 431 by the server itself.
+    this.#server = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => {
       const done = this.#answer(request, response).catch(() => {
         response.destroy();
       });
@@ -54,6 +57,8 @@ export class Endpoint {
     // A call may wait for as long as an engine needs to come back.
     this.#server.requestTimeout = 0;
     this.#server.keepAliveTimeout = 60_000;
+    // Idle ones that a client keeps for later among them.
+    this.#server.maxConnections = 4 * maxConcurrent;
   }
 
   static async open(options: OpenEndpoint, context: CallContext): Promise<Endpoint> {
@@ -73,6 +78,7 @@ export class Endpoint {
       template: context.template.id,
       labels: options.labels,
     });
+    void endpoint.#runner.describe();
     return endpoint;
   }
 
@@ -131,6 +137,9 @@ export class Endpoint {
     const dialect = path === null ? null : (counting ?? dialectForPath(path));
     if (dialect && request.method === 'POST') {
       if (!this.#authorised(request)) return this.#refuse(request, response, dialect);
+      if (this.#runner.pending >= this.#context.limits.maxConcurrent) {
+        return this.#putOff(request, response, dialect);
+      }
       if (counting) return this.#count(request, response, dialect);
       return this.#runner.run(dialect, request, response);
     }
@@ -167,15 +176,28 @@ export class Endpoint {
     );
   }
 
+  #putOff(request: IncomingMessage, response: ServerResponse, dialect: Dialect): void {
+    request.resume();
+    this.#context.watchers.metrics.refused(429);
+    response.setHeader('retry-after', '1');
+    const limit = this.#context.limits.maxConcurrent;
+    sendJson(response, 429, dialect.error(429, `this rollout has ${limit} requests under way already`));
+  }
+
   #refuse(request: IncomingMessage, response: ServerResponse, dialect: Dialect): void {
     request.resume();
+    this.#context.watchers.metrics.refused(401);
     sendJson(response, 401, dialect.error(401, 'this key was not issued for this rollout'));
   }
 
   async #count(request: IncomingMessage, response: ServerResponse, dialect: Dialect): Promise<void> {
     const exchange = new Exchange(response, dialect);
-    const parsed = await this.#runner.parse(dialect, request, exchange);
-    if (parsed) sendJson(response, 200, dialect.counting!.body(this.#runner.promptLength(parsed.request)));
+    const watch = new CallWatch(this.#context.watchers);
+    const parsed = await this.#runner.parse(dialect, request, { exchange, watch });
+    if (!parsed) return;
+    const length = await this.#runner.promptLength(parsed.request);
+    sendJson(response, 200, dialect.counting!.body(length));
+    watch.counted();
   }
 }
 

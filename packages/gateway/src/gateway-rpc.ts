@@ -2,7 +2,10 @@ import { rpcClient, serveRpc, type CallOptions, type RpcServer } from '@treeward
 import type { EndpointInfo, EndpointSummary, GatewayControl, OpenEndpoint, WitnessEvent } from './types.js';
 
 /** Offers a gateway to other processes on `socketPath`. Closing the server leaves the gateway as it is. */
-export function serveGateway(socketPath: string, gateway: GatewayControl): Promise<RpcServer> {
+export function serveGateway(
+  socketPath: string,
+  gateway: GatewayControl & { metricsText(): Promise<string> },
+): Promise<RpcServer> {
   return serveRpc(socketPath, {
     open: (options: OpenEndpoint) => gateway.open(options),
     status: (rolloutId: string) => gateway.status(rolloutId),
@@ -11,10 +14,13 @@ export function serveGateway(socketPath: string, gateway: GatewayControl): Promi
       gateway.arrival(rolloutId, after),
     witness: ({ rolloutId, events }: { rolloutId: string; events: WitnessEvent[] }) =>
       gateway.witness(rolloutId, events),
+    metrics: () => gateway.metricsText(),
   });
 }
 
 export interface RemoteGateway extends GatewayControl {
+  /** Prometheus text. */
+  metricsText(): Promise<string>;
   /** Drops the connections; open endpoints stay open. */
   disconnect(): void;
 }
@@ -31,6 +37,7 @@ export function remoteGateway(socketPath: string, options: CallOptions = {}): Re
     close: (rolloutId) => client.call<EndpointSummary>('close', rolloutId, options),
     arrival: (rolloutId, after) => client.call<number | null>('arrival', { rolloutId, after }, options),
     witness: (rolloutId, events) => client.call<void>('witness', { rolloutId, events }, options),
+    metricsText: () => client.call<string>('metrics', null, options),
     disconnect: () => client.close(),
   };
 }

@@ -62,6 +62,7 @@ describe('the door', () => {
     await test.gateway.close('one');
     expect(rollout.events().map(({ type }) => type)).toEqual([
       'rollout.start',
+      'engine',
       'call.start',
       'call.prompt',
       'call.sampled',
@@ -187,7 +188,7 @@ describe('a conversation', () => {
       pending: 0,
       engineFailure: null,
     });
-    const [, start, , reply, end] = rollout.events();
+    const [, , start, , reply, end] = rollout.events();
     expect(JSON.stringify(rollout.events())).not.toContain(rollout.key);
     expect(start).toMatchObject({ unknown: ['brand_new'], requested: { maxTokens: 1000 } });
     expect((start as CallStart).headers).toMatchObject({ 'x-rollout-id': 'one', 'x-copy': '<<key>>' });

@@ -1,5 +1,6 @@
 export type {
   Canonicaliser,
+  ClientLimits,
   EndpointInfo,
   EndpointSummary,
   FaultPlan,
@@ -11,5 +12,7 @@ export type {
 } from './types.js';
 export { Gateway } from './gateway.js';
 export { remoteGateway, serveGateway, type RemoteGateway } from './gateway-rpc.js';
-export { Conversation, type GrownPrompt } from './conversation.js';
+export { CallRecorder } from './call-recorder.js';
+export { Conversation } from './conversation.js';
 export { EncodedText } from './encoded-text.js';
+export { inlineEncoder, type EncodeThreads } from './encoder.js';

@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { TreewardError } from '@treeward/base';
-import type { Engine, EngineFacts, SampleRequest, Sampled } from '@treeward/policy';
+import type { ChatReply, ChatRequest, Engine, EngineFacts, SampleRequest, Sampled } from '@treeward/policy';
 
 /** An engine that is starting, restarting or away answers with one of these. */
 const OUTAGE = new Set([
@@ -16,17 +17,38 @@ const OUTAGE = new Set([
 /** Faults that no restart explains are tried this often: they may come again for ever. */
 const STRANGE_TRIES = 3;
 
+export interface SamplerLimits {
+  /** How long a call waits for an engine that is away. */
+  retryMs: number;
+  /** How long one attempt may take. */
+  attemptMs: number;
+}
+
 const codeOf = (error: unknown): string => String((error as { code?: unknown } | null)?.code ?? '');
+
+/** HTTP status that an upstream's error carries in its data; 0 when it carries none. */
+const statusOf = (error: unknown): number =>
+  TreewardError.isInstance(error) ? Number(error.data['status'] ?? 0) : 0;
+
+const RETRIED_STATUS = new Set([408, 425, 429]);
+
+function kindOf(error: unknown): 'outage' | 'final' | 'strange' {
+  if (codeOf(error) === 'ENGINE_E_CHAT') return 'final';
+  if (OUTAGE.has(codeOf(error))) return 'outage';
+  const status = statusOf(error);
+  if (status >= 500 || RETRIED_STATUS.has(status)) return 'outage';
+  return status >= 400 ? 'final' : 'strange';
+}
 
 /** Asks the engine and keeps asking while it is away, so that a harness never sees a backend restart. */
 export class Sampler {
   readonly #engine: Engine;
-  readonly #retryMs: number;
+  readonly #limits: SamplerLimits;
   #facts: Promise<EngineFacts> | null = null;
 
-  constructor(engine: Engine, retryMs: number) {
+  constructor(engine: Engine, limits: SamplerLimits) {
     this.#engine = engine;
-    this.#retryMs = retryMs;
+    this.#limits = limits;
   }
 
   /** Asked once for all rollouts, so no single caller's signal may end the asking; it ends that caller's wait. */
@@ -35,17 +57,7 @@ export class Sampler {
     asked.catch(() => {
       if (this.#facts === asked) this.#facts = null;
     });
-    let stop: (() => void) | undefined;
-    const stopped = new Promise<never>((_, reject) => {
-      stop = () => reject(signal.reason as Error);
-      if (signal.aborted) stop();
-      else signal.addEventListener('abort', stop, { once: true });
-    });
-    try {
-      return await Promise.race([asked, stopped]);
-    } finally {
-      signal.removeEventListener('abort', stop!);
-    }
+    return orAborted(asked, signal);
   }
 
   /**
@@ -53,32 +65,75 @@ export class Sampler {
    * signal's reason when aborted
    */
   sample(request: SampleRequest, signal: AbortSignal): Promise<Sampled> {
-    return this.#persist(async () => {
-      const sampled = await this.#engine.sample('current', request, { signal });
+    return this.#persist(async (attempt) => {
+      const sampled = await this.#engine.sample('current', request, { signal: attempt });
       check(request, sampled);
       return sampled;
     }, signal);
   }
 
-  async #persist<T>(attempt: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const deadline = Date.now() + this.#retryMs;
+  /** @throws TreewardError as `sample`; GATEWAY_E_ENGINE for an engine that gives no ids and takes no messages */
+  chat(request: ChatRequest, signal: AbortSignal): Promise<ChatReply> {
+    return this.#persist(async (attempt) => {
+      if (!this.#engine.chat) {
+        throw new TreewardError('ENGINE_E_CHAT', 'the engine returns no ids and takes no messages');
+      }
+      return this.#engine.chat(request, { signal: attempt });
+    }, signal);
+  }
+
+  async #persist<T>(work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const deadline = Date.now() + this.#limits.retryMs;
     for (let tries = 1, strange = 0; ; tries++) {
       try {
-        return await attempt();
+        return await this.#attempt(work, signal);
       } catch (error) {
         if (signal?.aborted) throw error;
         if (codeOf(error) === 'ENGINE_E_CONTEXT') throw error;
-        if (!OUTAGE.has(codeOf(error))) strange++;
-        if (strange >= STRANGE_TRIES || Date.now() >= deadline) {
+        const kind = kindOf(error);
+        if (kind === 'strange') strange++;
+        if (kind === 'final' || strange >= STRANGE_TRIES || Date.now() >= deadline) {
           throw new TreewardError(
             'GATEWAY_E_ENGINE',
             `the engine failed ${tries} times, last: ${codeOf(error)} ${error instanceof Error ? error.message : String(error)}`,
             { cause: error },
           );
         }
-        await pause(Math.min(50 * 2 ** Math.min(tries, 5), Math.max(deadline - Date.now(), 1)), signal);
+        const wait = Math.min(50 * 2 ** Math.min(tries, 5), Math.max(deadline - Date.now(), 1));
+        await sleep(wait, undefined, signal ? { signal } : {}).catch((cause: unknown) => {
+          throw signal?.reason ?? cause;
+        });
       }
     }
+  }
+
+  /** One try, which neither its caller's end nor an engine that says nothing can hold up. */
+  async #attempt<T>(work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const late = new AbortController();
+    const { attemptMs } = this.#limits;
+    const timer = setTimeout(() => {
+      late.abort(new TreewardError('GATEWAY_E_ENGINE_SLOW', `no answer within ${attemptMs} ms`));
+    }, attemptMs);
+    try {
+      const either = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
+      return await orAborted(work(either), late.signal);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stop: (() => void) | undefined;
+  const stopped = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
+  try {
+    return await Promise.race([work, stopped]);
+  } finally {
+    signal.removeEventListener('abort', stop!);
   }
 }
 
@@ -93,18 +148,4 @@ function check(request: SampleRequest, sampled: Sampled): void {
   if (!bytes(sampled.prompt).equals(bytes(request.prompt))) {
     throw fault('the engine consumed another prompt than it was given');
   }
-}
-
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(signal!.reason as Error);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop);
-      resolve();
-    }, ms);
-    signal?.addEventListener('abort', stop, { once: true });
-  });
 }

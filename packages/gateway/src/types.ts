@@ -1,6 +1,8 @@
 import type { Message, ToolSpec } from '@treeward/messages';
 import type { ChatTemplate, Engine } from '@treeward/policy';
 import type { Identity, ToolExec, TranscriptEvent, WorkspaceEvent } from '@treeward/telemetry';
+import type { Logger } from 'pino';
+import type { EncodeThreads } from './encoder.js';
 
 /** Opened by the rollout before its harness starts: an own socket, an own key, an own record. */
 export interface OpenEndpoint {
@@ -74,19 +76,40 @@ export interface FaultPlan {
 export interface GatewayOptions {
   engine: Engine;
   template: ChatTemplate;
+  /** Encodes large texts on worker threads, which make the same template by themselves. @default on the calling thread */
+  encodeOn?: EncodeThreads;
   /** Canonicaliser by harness name. @default the identity for every harness */
   canonicalise?: (harness: string) => Canonicaliser;
   /** Identity evidence by harness name. @default none */
   identify?: (harness: string) => (request: RequestFacts) => Identity;
   /** How long a call waits for an engine that is away. @default 60000 */
   engineRetryMs?: number;
+  /** How long one try of the engine may take. @default 600000 */
+  engineAttemptMs?: number;
   /** Milliseconds without a reply before a stream is opened. @default 3000 */
   openAfterMs?: number;
   /** Milliseconds between keep-alives on an open stream. @default 5000 */
   keepAliveMs?: number;
   /** How long `close` lets samplings finish whose client has left already. @default 10000 */
   closeGraceMs?: number;
-  /** Of a request body, before and after decoding. @default 16 MiB */
-  maxBodyBytes?: number;
+  limits?: Partial<ClientLimits>;
+  /** One line per call and per refusal, without texts. @default no log */
+  log?: Logger;
+  /** Adds messages and replies to the log. @default false */
+  logPrompts?: boolean;
   faults?: FaultPlan;
+}
+
+/** What one rollout's clients may cost. */
+export interface ClientLimits {
+  /** Of a request body, before and after decoding. @default 16 MiB */
+  maxBodyBytes: number;
+  /** Of a request's head; more is answered 431. @default 32 KiB */
+  maxHeaderBytes: number;
+  /** Requests under way at once; more are answered 429 with `retry-after`. @default 64 */
+  maxConcurrent: number;
+  /** From a request's head to the end of its body; then 408. @default 60000 */
+  bodyTimeoutMs: number;
+  /** How long a client may take to read its reply; then the connection is cut. @default 120000 */
+  sendTimeoutMs: number;
 }
