@@ -24,3 +24,4 @@ export {
   type RpcServer,
 } from './rpc.js';
 export { RunFolder, RolloutFolder } from './run-folder.js';
+export { benchMachine, writeBenchRows, type BenchRow } from './bench-file.js';
