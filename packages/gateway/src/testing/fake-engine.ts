@@ -18,7 +18,7 @@ export class FakeEngine implements Engine {
   /** Instead of the usual answer. */
   answer: ((request: SampleRequest) => Partial<Sampled>) | null = null;
   readonly #template: CompactTemplate;
-  readonly policy: Policy = { id: 'fake', version: 3 };
+  policy: Policy = { id: 'fake', version: 3 };
 
   constructor(template: CompactTemplate) {
     this.#template = template;
@@ -36,8 +36,9 @@ export class FakeEngine implements Engine {
     };
   }
 
-  async load(): Promise<void> {
-    throw new TreewardError('ENGINE_E_WEIGHTS', 'a fake has no weights');
+  /** Samplings that have begun end with the policy that they began with. */
+  async load(policy: Policy): Promise<void> {
+    this.policy = policy;
   }
 
   async sample(
@@ -46,6 +47,7 @@ export class FakeEngine implements Engine {
     options: { signal?: AbortSignal } = {},
   ): Promise<Sampled> {
     this.requests.push(request);
+    const { policy } = this;
     const { signal } = options;
     const aborted = new Promise<never>((_, reject) => {
       signal?.addEventListener('abort', () => reject(signal.reason as Error));
@@ -60,7 +62,7 @@ export class FakeEngine implements Engine {
       logprobs: Float32Array.from(tokens, (_, i) => -0.25 * (i + 1)),
       sampling: request.sampling,
       finish: 'stop',
-      policy: this.policy,
+      policy,
       ...this.answer?.(request),
     };
   }

@@ -2,7 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BpeTokenizer, CompactTemplate } from '@treeward/policy';
-import { hashTokens, readRecord, type CallPrompt, type RecordEvent } from '@treeward/telemetry';
+import {
+  hashTokens,
+  readRecord,
+  type CallPrompt,
+  type CallSampled,
+  type RecordEvent,
+} from '@treeward/telemetry';
 import { Gateway } from '../gateway.js';
 import type { EndpointInfo, GatewayOptions, OpenEndpoint } from '../types.js';
 import { ask, type Answer, type Ask } from './client.js';
@@ -29,6 +35,8 @@ export interface TestRollout extends EndpointInfo {
   ask(options: Ask): Promise<Answer>;
   /** All events so far; call after `close` to have them all. */
   events(): RecordEvent[];
+  /** Of a call's sampled ids. */
+  logprobs(call: number): Float32Array;
   /** Whole prompts and replies by call, put together from the deltas; throws when a hash does not fit. */
   tokens(): Map<number, { prompt: Int32Array; sampled: Int32Array | null; graft: CallPrompt['graft'] }>;
 }
@@ -59,6 +67,13 @@ export function testGateway(options: Partial<GatewayOptions> = {}): TestGateway 
         directory: join(directory, 'r'),
         ask: (request) => ask(info.socketPath, { key: info.key, ...request }),
         events: () => readRecord(join(directory, 'r')).events,
+        logprobs: (call) => {
+          const record = readRecord(join(directory, 'r'));
+          const sampled = record.events.find(
+            (event): event is CallSampled => event.type === 'call.sampled' && event.call === call,
+          );
+          return record.logprobs(sampled!.logprobs)!;
+        },
         tokens: () => rebuild(join(directory, 'r')),
       };
     },
