@@ -12,7 +12,9 @@ type Fields = Record<string, unknown>;
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const isNatural = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+/** A whole number from 0 that float64 holds exactly. */
+export const isNatural = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0;
 const isInteger = (value: unknown): boolean => Number.isSafeInteger(value);
 const isNumber = (value: unknown): boolean => Number.isFinite(value);
 const isString = (value: unknown): boolean => typeof value === 'string';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { TreewardError } from '@treeward/base';
 import * as z from 'zod';
-import { isEvent } from './is-event.js';
+import { isEvent, isNatural } from './is-event.js';
 import type { VisitLine } from './scan-lines.js';
 import { eventSchemas, isEventType } from './schema.js';
 import { RECORD_VERSION, type Json, type RecordEvent } from './types.js';
@@ -92,7 +92,7 @@ export class EventParser {
       tellOnce('RECORD_UNKNOWN_EVENT', `event ${JSON.stringify(type)}`);
       return null;
     }
-    if (type === 'rollout.start' && event['version'] !== RECORD_VERSION) {
+    if (type === 'rollout.start' && isNatural(event['version']) && event['version'] !== RECORD_VERSION) {
       throw new TreewardError(
         'RECORD_E_VERSION',
         `${this.#file} has record version ${JSON.stringify(event['version'])}; this reader knows ${RECORD_VERSION}`,

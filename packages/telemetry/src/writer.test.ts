@@ -1,8 +1,19 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  createReadStream,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { CallSampled, RecordEvent, RolloutStart } from './types.js';
+import { readRecord } from './read-record.js';
+import type { CallPrompt, CallSampled, RecordEvent, RolloutStart } from './types.js';
 import { RecordWriter } from './writer.js';
 
 let directory: string;
@@ -139,3 +150,131 @@ describe('RecordWriter', () => {
     expect(() => RecordWriter.open(file)).toThrow(expect.objectContaining({ code: 'RECORD_E_OPEN' }));
   });
 });
+
+describe('back-pressure', () => {
+  const big = (bytes: number): RecordEvent => ({ type: 'engine', time: 1, facts: 'x'.repeat(bytes) });
+
+  it('makes who drains wait for a slow disk, and lets it go on below the mark', async () => {
+    // A pipe holds 64 KiB and then takes nothing until somebody reads: as slow as a disk can be.
+    const pipe = join(directory, 'telemetry.ndjson');
+    execFileSync('mkfifo', [pipe]);
+    const highWater = 100_000;
+    const writer = RecordWriter.open(directory, { highWater });
+    await writer.drain(); // nothing queued, nothing to wait for
+    let sent = 0;
+    while (writer.buffered < highWater) {
+      writer.append(big(50_000));
+      sent++;
+    }
+    for (let i = 0; i < 6; i++, sent++) writer.append(big(50_000));
+    let drained = false;
+    const draining = writer.drain().then(() => (drained = true));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(drained).toBe(false);
+    expect(writer.buffered).toBeGreaterThanOrEqual(highWater);
+
+    const reader = createReadStream(pipe);
+    let received = '';
+    reader.setEncoding('utf8').on('data', (text) => (received += text));
+    await draining;
+    expect(writer.buffered).toBeLessThan(highWater);
+    await writer.flush();
+    expect(writer.buffered).toBe(0);
+    await writer.close();
+    while (received.split('\n').length - 1 < sent) await new Promise((resolve) => setTimeout(resolve, 5));
+    reader.destroy();
+    expect(received.split('\n').slice(0, -1)).toEqual(Array<string>(sent).fill(JSON.stringify(big(50_000))));
+  });
+
+  it('never holds more than the mark and one event when every append is drained', async () => {
+    const highWater = 64 << 10;
+    const writer = RecordWriter.open(directory, { highWater });
+    let most = 0;
+    for (let call = 0; call < 200; call++) {
+      writer.tokens(new Int32Array(2000));
+      writer.append(big(10_000));
+      most = Math.max(most, writer.buffered);
+      await writer.drain();
+    }
+    await writer.close();
+    expect(most).toBeGreaterThan(highWater); // it did fill up
+    expect(most).toBeLessThan(highWater + 20_000);
+    expect(statSync(join(directory, 'tokens.bin')).size).toBe(200 * 8000);
+    expect(lines()).toHaveLength(201);
+  });
+});
+
+describe('a full disk', () => {
+  const failure = { code: 'RECORD_E_WRITE', message: expect.stringContaining('ENOSPC') };
+
+  it('fails every later use with RECORD_E_WRITE and lets nobody wait', async () => {
+    symlinkSync('/dev/full', join(directory, 'telemetry.ndjson'));
+    const writer = RecordWriter.open(directory, { highWater: 1 });
+    writer.append(start);
+    await expect(writer.drain()).rejects.toMatchObject(failure);
+    await expect(writer.flush()).rejects.toMatchObject(failure);
+    expect(() => writer.append(exit)).toThrow(expect.objectContaining({ code: 'RECORD_E_WRITE' }));
+    expect(() => writer.tokens(Int32Array.of(1))).toThrow(
+      expect.objectContaining({ code: 'RECORD_E_WRITE' }),
+    );
+    expect(writer.buffered).toBe(0);
+    await expect(writer.close()).rejects.toMatchObject(failure);
+    await writer.close(); // closed all the same
+  });
+
+  const mounted = mountTmpfs();
+  it.skipIf(mounted === null)(
+    `leaves a readable record${mounted === null ? ' (SKIPPED: mounting a tmpfs needs root)' : ''}`,
+    async () => {
+      try {
+        const folder = join(mounted!, 'record');
+        const writer = RecordWriter.open(folder);
+        let failed: unknown = null;
+        let appended = 0;
+        while (failed === null) {
+          try {
+            const tokens = writer.tokens(Int32Array.of(appended, 7));
+            const prompt = { parent: null, kept: 0, appended: tokens, length: 2, hash: 'x'.repeat(700) };
+            writer.append({
+              type: 'call.prompt',
+              call: appended,
+              prompt,
+              graft: { reason: 'root', keptMessages: 0 },
+            });
+            appended++;
+            await writer.flush();
+          } catch (error) {
+            failed = error;
+          }
+        }
+        expect(failed).toMatchObject(failure);
+        await expect(writer.close()).rejects.toMatchObject(failure);
+        const record = readRecord(folder);
+        expect(record.events.length).toBeGreaterThan(10);
+        expect(record.events.length).toBeGreaterThanOrEqual(appended - 2);
+        record.events.forEach((event, call) => {
+          const { prompt } = event as CallPrompt;
+          expect(record.tokens(prompt.appended)).toEqual(Int32Array.of(call, 7));
+        });
+        expect(record.issues.map(({ code }) => code).filter((code) => code !== 'RECORD_TORN_TAIL')).toEqual(
+          [],
+        );
+      } finally {
+        execFileSync('umount', [mounted!]);
+        rmSync(mounted!, { recursive: true, force: true });
+      }
+    },
+  );
+});
+
+/** 64 KiB of disk; null where this user may not mount. */
+function mountTmpfs(): string | null {
+  const at = mkdtempSync(join(tmpdir(), 'treeward-full-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', at], { stdio: 'pipe' });
+    return at;
+  } catch {
+    rmSync(at, { recursive: true });
+    return null;
+  }
+}
