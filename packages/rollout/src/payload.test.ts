@@ -31,7 +31,7 @@ describe('rewardPayload', () => {
       task_id: 't',
       user_query: 'do it',
       metadata: { a: 1 },
-  mcp: null,
+      mcp: null,
       final_message: 'Done.',
       transcript: [
         { type: 'message', message: { role: 'user', content: [{ type: 'text', text: 'do it' }] } },

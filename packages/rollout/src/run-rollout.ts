@@ -107,6 +107,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     },
     seed: spec.seed,
     sampling: spec.sampling,
+    samplingFrom: spec.samplingFrom ?? 'config',
     witnessArrivals: true,
     budget: { maxCalls: spec.limits.maxTurns * 3, maxTokens: spec.limits.maxTokens },
   });

@@ -33,6 +33,8 @@ export interface RolloutSpec {
   group: string;
   seed: string;
   sampling: { temperature: number; topP: number; topK: number; maxTokens: number };
+  /** Whose temperature, top-p and top-k count: these, or the harness's own where it sends some. @default 'config' */
+  samplingFrom?: 'config' | 'request';
   limits: { wallMs: number; maxTurns: number; maxTokens: number };
   labels: Record<string, string>;
 }

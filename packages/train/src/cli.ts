@@ -3,8 +3,10 @@ import { Command, CommanderError } from 'commander';
 import { TreewardError } from '@treeward/base';
 import { coldStartCommand } from './cli/cold-start-command.js';
 import { doctorCommand } from './cli/doctor-command.js';
+import { recordCommand } from './cli/record-command.js';
 import { recoverCommand } from './cli/recover-command.js';
 import { rolloutCommand } from './cli/rollout-command.js';
+import { serveCommand } from './cli/serve-command.js';
 import { trainCommand } from './cli/train-command.js';
 
 /** Exit codes: 0 ok, 1 failure, 2 usage (bad flag, bad config, bad path). Results on stdout, progress on stderr. */
@@ -19,6 +21,8 @@ const program = new Command('treeward')
   .addCommand(trainCommand())
   .addCommand(rolloutCommand())
   .addCommand(recoverCommand())
+  .addCommand(recordCommand())
+  .addCommand(serveCommand())
   .addCommand(coldStartCommand());
 for (const command of program.commands) {
   command.exitOverride();

@@ -15,7 +15,8 @@ const run = z.strictObject({
 const policy = z.strictObject({
   /** Folder with model.safetensors, config.json, tokenizer.json. */
   checkpoint: z.string().default('datasets/cold-start'),
-  template: z.literal('compact').default('compact'),
+  /** `compact`: the project's own; `huggingface`: from the checkpoint's tokenizer.json and tokenizer_config.json. */
+  template: z.enum(['compact', 'huggingface']).default('compact'),
 });
 
 const engine = z.discriminatedUnion('kind', [
@@ -29,7 +30,16 @@ const engine = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('scripted') }),
 ]);
 
+const gateway = z.strictObject({
+  /** Threads that encode large texts, beside the event loop. */
+  encode_threads: z.number().int().min(1).default(1),
+  /** Messages and replies in gateway.log. */
+  log_prompts: z.boolean().default(false),
+});
+
 const sampling = z.strictObject({
+  /** `config`: these values; `request`: temperature, top-p and top-k that a harness asks for win. Both are recorded. */
+  from: z.enum(['config', 'request']).default('config'),
   temperature: z.number().min(0).default(1),
   top_p: z.number().gt(0).max(1).default(1),
   top_k: z.number().int().min(0).default(0),
@@ -102,6 +112,7 @@ const schema = z.strictObject({
   run: run.prefault({}),
   policy: policy.prefault({}),
   engine: engine.prefault({ kind: 'llama' }),
+  gateway: gateway.prefault({}),
   sampling: sampling.prefault({}),
   rollouts: rollouts.prefault({}),
   algo: algo.prefault({ type: 'rloo' }),

@@ -97,6 +97,7 @@ function specOf(config: TrainConfig, run: RunFolder, parts: SpecParts): RolloutS
     harness,
     group,
     seed,
+    samplingFrom: config.sampling.from,
     sampling: {
       temperature: sampling.temperature,
       topP: sampling.top_p,

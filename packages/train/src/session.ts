@@ -2,15 +2,17 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunFolder } from '@treeward/base';
+import { writeJsonAtomic, type RunFolder } from '@treeward/base';
 import type { Learner } from '@treeward/learner';
+import { assertTrainable, probeEngine } from '@treeward/policy';
 import { RolloutPool, SandboxGrader } from '@treeward/rollout';
 import { BubblewrapProvider, type SandboxProvider } from '@treeward/sandbox';
 import { checkpointFolder } from './checkpoint-folder.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { openLog } from './log.js';
 import type { TrainConfig } from './config.js';
-import { Stack, type EngineSpec } from './processes/stack.js';
+import { Stack } from './processes/stack.js';
+import { engineSpec, templateOf } from './engine-spec.js';
 import { RecoverPool } from './recover-pool.js';
 
 /** Everything a run keeps open: child processes, sandboxes, rollout pool, recovery threads. */
@@ -22,8 +24,17 @@ export class Session {
   readonly log: Logger;
   policyVersion = 0;
   readonly #run: RunFolder;
+  readonly #config: TrainConfig;
+  #probed = false;
 
-  private constructor(stack: Stack, sandboxes: SandboxProvider, pool: RolloutPool, run: RunFolder) {
+  private constructor(
+    config: TrainConfig,
+    stack: Stack,
+    sandboxes: SandboxProvider,
+    pool: RolloutPool,
+    run: RunFolder,
+  ) {
+    this.#config = config;
     this.stack = stack;
     this.sandboxes = sandboxes;
     this.pool = pool;
@@ -35,22 +46,14 @@ export class Session {
   /** Sweeps what a killed run left behind, then starts the processes. */
   static async open(config: TrainConfig, run: RunFolder): Promise<Session> {
     const checkpoint = checkpointFolder(config.policy.checkpoint, 'policy.checkpoint');
-    const tokenizer = join(checkpoint, 'tokenizer.json');
+    const template = templateOf(config.policy.template, checkpoint);
     const sandboxes = new BubblewrapProvider();
     const { swept } = await sandboxes.sweep();
-    const engine: EngineSpec =
-      config.engine.kind === 'llama'
-        ? {
-            kind: 'llama',
-            contextLength: config.engine.context_length,
-            sequences: config.engine.sequences,
-            threads: config.engine.threads,
-          }
-        : { kind: 'scripted', scripts: join(run.root, 'scripts') };
     const stack = new Stack({
       runDirectory: run.root,
-      tokenizer,
-      engine,
+      template,
+      engine: engineSpec(config.engine, template, join(run.root, 'scripts')),
+      gateway: { encodeThreads: config.gateway.encode_threads, logPrompts: config.gateway.log_prompts },
       learner: () => ({
         checkpoint,
         // A learner that starts again begins where the last finished step left it.
@@ -78,7 +81,7 @@ export class Session {
       },
       { concurrency: config.rollouts.concurrency, perHarness: config.rollouts.per_harness },
     );
-    const session = new Session(stack, sandboxes, pool, run);
+    const session = new Session(config, stack, sandboxes, pool, run);
     session.log.info({ swept, services: stack.pids() }, 'session open');
     return session;
   }
@@ -92,6 +95,17 @@ export class Session {
     const { policy, weights } = await this.learner().publish(join(this.#run.root, 'weights'));
     await this.stack.publish(policy, weights);
     this.policyVersion = policy.version;
+    if (!this.#probed) await this.#probe();
+    this.#probed = true;
+  }
+
+  /** What the engine really does, measured once per run. @throws TreewardError ENGINE_E_UNTRAINABLE */
+  async #probe(): Promise<void> {
+    const { engine, sampling } = this.#config;
+    if (engine.kind === 'scripted') return; // plays prepared replies: there is no distribution to measure
+    const facts = await probeEngine(this.stack.engine);
+    writeJsonAtomic(join(this.#run.root, 'engine.json'), facts);
+    assertTrainable(facts, { temperature: sampling.temperature, topP: sampling.top_p, topK: sampling.top_k });
   }
 
   /** Resolves when the learner answers: how often its process was started again so far. */

@@ -3,12 +3,15 @@ import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { RunFolder, TreewardError } from '@treeward/base';
 import { adapterByName, requireInstalled } from '@treeward/harness-adapters';
+import type { TemplateSpec } from '@treeward/policy';
 import { loadTask, runRollout, SandboxGrader, type RolloutSpec } from '@treeward/rollout';
 import { BubblewrapProvider } from '@treeward/sandbox';
 import { describeTree, recoverDirectory, treeToJson } from '@treeward/tree-recovery';
 import { checkpointFolder } from '../checkpoint-folder.js';
+import { templateOf } from '../engine-spec.js';
 import { exportSampler } from '../export-sampler.js';
 import { Stack, type EngineSpec } from '../processes/stack.js';
+import { numberFlag } from './number-flag.js';
 
 interface RolloutFlags {
   task: string;
@@ -28,7 +31,11 @@ export function rolloutCommand(): Command {
     .requiredOption('--task <dir>', 'task directory (ClawGym format)')
     .requiredOption('--harness <name>', 'claude-code, openclaw or agent-loop')
     .requiredOption('--out <dir>', 'where rollouts/<id>/ goes')
-    .option('--engine <spec>', 'llama (the checkpoint) or scripted:<dir with <rolloutId>.json>', 'llama')
+    .option(
+      '--engine <spec>',
+      'llama (the checkpoint), scripted:<dir with <rolloutId>.json>, anthropic:<model> or openai:<model>@<base URL>',
+      'llama',
+    )
     .option('--checkpoint <dir>', 'model.safetensors, config.json and tokenizer.json', 'datasets/cold-start')
     .option('--seed <text>', 'seed of the sampling stream; also names the rollout', '0')
     .option('--temperature <t>', 'sampling temperature', '1')
@@ -51,12 +58,12 @@ Examples:
           hints: ['choose another --seed or --out'],
         });
       }
-      const engine = engineSpec(flags.engine);
       const checkpoint = checkpointFolder(flags.checkpoint, '--checkpoint');
-      const tokenizer = join(checkpoint, 'tokenizer.json');
+      const template = templateOf('compact', checkpoint);
+      const engine = engineFlag(flags.engine, template);
       mkdirSync(out.root, { recursive: true });
       const sandboxes = new BubblewrapProvider();
-      const stack = new Stack({ runDirectory: out.root, tokenizer, engine });
+      const stack = new Stack({ runDirectory: out.root, template, engine });
       try {
         await stack.start();
         if (engine.kind === 'llama')
@@ -70,7 +77,12 @@ Examples:
           harness: flags.harness,
           group: rolloutId,
           seed: flags.seed,
-          sampling: { temperature: Number(flags.temperature), topP: 1, topK: 0, maxTokens: 90 },
+          sampling: {
+            temperature: numberFlag('--temperature', flags.temperature, { min: 0 }),
+            topP: 1,
+            topK: 0,
+            maxTokens: 90,
+          },
           limits: { wallMs: 120_000, maxTurns: 12, maxTokens: 2000 },
           labels: {},
         };
@@ -110,11 +122,17 @@ Examples:
 }
 
 /** @throws TreewardError CLI_E_ENGINE */
-function engineSpec(text: string): EngineSpec {
+function engineFlag(text: string, template: TemplateSpec): EngineSpec {
   if (text === 'llama') return { kind: 'llama', contextLength: 768, sequences: 2, threads: 1 };
-  if (text.startsWith('scripted:'))
-    return { kind: 'scripted', scripts: resolve(text.slice('scripted:'.length)) };
+  const [, kind, rest] = /^(scripted|anthropic|openai):(.+)$/.exec(text) ?? [];
+  if (kind === 'scripted') return { kind, scripts: resolve(rest!), template };
+  if (kind === 'anthropic') return { kind, model: rest!, apiKeyEnv: 'ANTHROPIC_API_KEY' };
+  const [, model, baseUrl] = /^(.+)@(https?:\/\/.+)$/.exec(rest ?? '') ?? [];
+  if (kind === 'openai' && model !== undefined) {
+    const apiKeyEnv = process.env['OPENAI_API_KEY'] === undefined ? {} : { apiKeyEnv: 'OPENAI_API_KEY' };
+    return { kind: 'openai-compatible', mode: 'chat', model, baseUrl: baseUrl!, ...apiKeyEnv };
+  }
   throw new TreewardError('CLI_E_ENGINE', `--engine ${text}: not known`, {
-    hints: ['llama', 'scripted:<dir>'],
+    hints: ['llama', 'scripted:<dir>', 'anthropic:<model>', 'openai:<model>@<base URL>'],
   });
 }

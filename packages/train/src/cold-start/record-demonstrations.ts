@@ -53,10 +53,11 @@ export async function recordDemonstrations(
   await sandboxes.sweep();
   for (const harness of Object.keys(options.counts)) await requireInstalled(adapterByName(harness));
   const scripts = join(run.root, 'scripts');
+  const template = { kind: 'compact', tokenizer: options.tokenizer } as const;
   const stack = new Stack({
     runDirectory: run.root,
-    tokenizer: options.tokenizer,
-    engine: { kind: 'scripted', scripts },
+    template,
+    engine: { kind: 'scripted', scripts, template },
   });
   const specs: RolloutSpec[] = [];
   const entries: DemonstrationEntry[] = [];

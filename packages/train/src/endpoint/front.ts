@@ -22,6 +22,8 @@ export interface FrontOptions {
   /** What a client must present as its API key; absent: any. */
   key?: string;
   /** Null: nothing is served at that path. */
+  /** Prometheus text at GET /metrics, for which no key is needed. @default not served */
+  metrics?(): Promise<string>;
   target(path: string, headers: IncomingHttpHeaders): Promise<FrontTarget | null>;
 }
 
@@ -73,6 +75,10 @@ async function forward(
 ): Promise<void> {
   // A browser page on this machine can reach a loopback port; it cannot hide the name it used.
   if (!loopbackName(incoming.headers.host)) return refuse(response, 403, 'only loopback names are served');
+  if (options.metrics && incoming.method === 'GET' && incoming.url === '/metrics') {
+    response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' });
+    return void response.end(await options.metrics());
+  }
   if (options.key !== undefined && !presents(incoming.headers, options.key)) {
     return refuse(response, 401, 'this key is not the one that was printed');
   }

@@ -1,25 +1,32 @@
 /**
- * The gateway process: wires the rooms that may not know each other (adapters' canonicalisers, template, engine) and serves.
+ * The gateway process: wires the rooms that may not know each other (adapters, template, engine) and serves.
  * usage: node gateway-main.js <controlSocket> <configJson>
  */
-import { existsSync } from 'node:fs';
 import { adapterByName } from '@treeward/harness-adapters';
 import { Gateway, serveGateway } from '@treeward/gateway';
-import { BpeTokenizer, CompactTemplate, remoteEngine } from '@treeward/policy';
+import { createTemplate, remoteEngine, type TemplateSpec } from '@treeward/policy';
+import { pino } from 'pino';
 
 export interface GatewayConfig {
   engineSocket: string;
-  tokenizer: string;
+  template: TemplateSpec;
+  /** Threads that encode large texts. @default 1 */
+  encodeThreads?: number;
+  /** Messages and replies in the process's log. @default false */
+  logPrompts?: boolean;
 }
 
 const [socketPath, configText] = process.argv.slice(2) as [string, string];
 const config = JSON.parse(configText) as GatewayConfig;
 process.on('disconnect', () => process.exit(0));
-if (!existsSync(config.tokenizer)) throw new Error(`no tokenizer at ${config.tokenizer}`);
 
 const gateway = new Gateway({
   engine: remoteEngine(config.engineSocket),
-  template: new CompactTemplate(BpeTokenizer.load(config.tokenizer)),
+  template: createTemplate(config.template),
+  encodeOn: { template: config.template, threads: config.encodeThreads ?? 1 },
   canonicalise: (harness) => (messages) => adapterByName(harness).canonicalise(messages),
+  identify: (harness) => (request) => adapterByName(harness).identify?.(request) ?? {},
+  log: pino({ name: 'gateway' }, pino.destination(2)),
+  logPrompts: config.logPrompts ?? false,
 });
 await serveGateway(socketPath, gateway);

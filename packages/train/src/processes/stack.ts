@@ -4,7 +4,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { remoteGateway, type GatewayControl } from '@treeward/gateway';
+import { remoteGateway, type RemoteGateway } from '@treeward/gateway';
 import { learnerEntry, RemoteLearner, type Learner, type LearnerProcessConfig } from '@treeward/learner';
 import {
   engineEnvironment,
@@ -13,19 +13,25 @@ import {
   type Engine,
   type EngineConfig,
   type Policy,
+  type TemplateSpec,
   type WeightsRef,
 } from '@treeward/policy';
+import type { GatewayConfig } from './gateway-main.js';
 import { Service } from './service.js';
 
-export type EngineSpec =
-  | { kind: 'llama'; contextLength: number; sequences: number; threads: number }
-  | { kind: 'scripted'; scripts: string };
+/** An engine's configuration without what the stack adds: where it notes its weights. */
+export type EngineSpec = EngineConfig extends infer Config
+  ? Config extends unknown
+    ? Omit<Config, 'state'>
+    : never
+  : never;
 
 export interface StackOptions {
   /** The run's folder: names the runtime directory, holds the logs. */
   runDirectory: string;
-  tokenizer: string;
+  template: TemplateSpec;
   engine: EngineSpec;
+  gateway?: Pick<GatewayConfig, 'encodeThreads' | 'logPrompts'>;
   /** Asked at every start of the learner. Absent: no learner (rollouts only). */
   learner?: () => LearnerProcessConfig;
 }
@@ -37,7 +43,7 @@ export interface StackOptions {
 export class Stack {
   readonly runtime: string;
   readonly socketRoot: string;
-  readonly gateway: GatewayControl;
+  readonly gateway: RemoteGateway;
   readonly engine: Engine;
   readonly learner: Learner | null;
   readonly services: { engine: Service; gateway: Service; learner: Service | null };
@@ -62,9 +68,7 @@ export class Stack {
         socketPath: socket('engine'),
         // `state` lets a restarted engine load the last published weights before it answers.
         config: (): EngineConfig => ({
-          ...(options.engine.kind === 'scripted'
-            ? { ...options.engine, tokenizer: options.tokenizer }
-            : options.engine),
+          ...(options.engine as EngineConfig),
           state: join(this.runtime, 'engine.json'),
         }),
         logFile: log('engine'),
@@ -74,7 +78,11 @@ export class Stack {
         name: 'gateway',
         entry: fileURLToPath(new URL('gateway-main.js', new URL(import.meta.url.replace('/src/', '/dist/')))),
         socketPath: socket('gateway'),
-        config: () => ({ engineSocket: socket('engine'), tokenizer: options.tokenizer }),
+        config: (): GatewayConfig => ({
+          engineSocket: socket('engine'),
+          template: options.template,
+          ...options.gateway,
+        }),
         logFile: log('gateway'),
         runDirectory,
       }),
