@@ -65,6 +65,8 @@ describe('readTranscript', () => {
     ['claude-code', '/tmp/home/.claude/projects', '-workspace/x.jsonl'],
     ['openclaw', '/tmp/home/.openclaw/agents/main/sessions', 'x.jsonl'],
     ['agent-loop', '/tmp/home/.agent-loop', 'transcript.jsonl'],
+    ['codex', '/tmp/home/.codex/sessions', '2026/11/29/rollout-x.jsonl'],
+    ['pi', '/tmp/home/.pi/agent/sessions', '--workspace--/x.jsonl'],
   ])('of %s takes what lies below %s', async (name, directory, path) => {
     const sandbox = fakeSession({ [`${directory}/${path}`]: '{}', '/tmp/home/other.jsonl': '' });
     const files = await adapterByName(name).readTranscript(sandbox, task, endpoint);

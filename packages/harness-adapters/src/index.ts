@@ -3,11 +3,13 @@ export type {
   HarnessAdapter,
   HarnessCommand,
   HarnessTask,
+  IdentifiableRequest,
   Installed,
+  McpServer,
   ToolNames,
   ToolVerb,
 } from './types.js';
-export { adapterByName, adapters, requireInstalled } from './registry.js';
+export { adapterByName, adapters, registerAdapter, requireInstalled } from './registry.js';
 export { toolCall } from './tool-call.js';
 export { harnessCache } from './cache.js';
 export { canonicaliser, type CanonicalRules } from './canonical/canonicaliser.js';

@@ -6,6 +6,8 @@ import { modulesOf, packageVersion } from './cache.js';
 import { NODE_PIN } from './openclaw/adapter.js';
 import { adapterByName, adapters, requireInstalled } from './registry.js';
 
+const NAMES = ['agent-loop', 'claude-code', 'openclaw', 'openclaw-gateway', 'codex', 'pi', 'opencode'];
+
 let cache: string;
 beforeEach(() => {
   cache = mkdtempSync(join(tmpdir(), 'harness-cache-'));
@@ -28,7 +30,7 @@ const platform = `${process.platform}-${process.arch}`;
 
 describe('registry', () => {
   it('finds each adapter by its name', () => {
-    expect(adapters.map(({ name }) => name)).toEqual(['agent-loop', 'claude-code', 'openclaw']);
+    expect(adapters.map(({ name }) => name)).toEqual(NAMES);
     for (const adapter of adapters) expect(adapterByName(adapter.name)).toBe(adapter);
   });
 
@@ -36,21 +38,20 @@ describe('registry', () => {
     expect(() => adapterByName('claude')).toThrow(
       expect.objectContaining({
         code: 'HARNESS_E_UNKNOWN',
-        message: 'there is no harness "claude"; known: agent-loop, claude-code, openclaw',
+        message: `there is no harness "claude"; known: ${NAMES.join(', ')}`,
       }),
     );
   });
 
-  it.each(['claude-code', 'openclaw'])('says how to install %s', async (name) => {
+  it.each(NAMES.slice(1))('says how to install %s', async (name) => {
     const adapter = adapterByName(name);
+    const directory = `${name.replace('-gateway', '')}@${adapter.pin}`;
     await expect(requireInstalled(adapter)).rejects.toMatchObject({
       code: 'HARNESS_E_MISSING',
       message: expect.stringContaining(`${name} ${adapter.pin}`),
       hints: expect.arrayContaining([
         expect.stringContaining('npm start'),
-        expect.stringMatching(
-          new RegExp(`cd ${cache}/harnesses/${name}@${adapter.pin} .*[ /]${name}@${adapter.pin}$`),
-        ),
+        expect.stringMatching(new RegExp(`cd ${cache}/harnesses/${directory} .* \\S+@${adapter.pin}$`)),
       ]),
     });
   });
@@ -92,12 +93,13 @@ describe('registry', () => {
     const { harnesses } = JSON.parse(readFileSync(file, 'utf8')) as {
       harnesses: Record<string, { directory: string }>;
     };
-    const { 'claude-code': claudeCode, openclaw, node } = harnesses;
-    expect([claudeCode, openclaw, node].map((pin) => pin?.directory)).toEqual([
-      `claude-code@${adapterByName('claude-code').pin}`,
-      `openclaw@${adapterByName('openclaw').pin}`,
-      `node@${NODE_PIN}`,
-    ]);
+    const ours = NAMES.filter((name) => name !== 'agent-loop' && name !== 'openclaw-gateway').map(
+      (name) => [name, `${name}@${adapterByName(name).pin}`] as const,
+    );
+    expect(Object.entries(harnesses).map(([name, { directory }]) => [name, directory])).toEqual(
+      expect.arrayContaining([...ours.map((pair) => [...pair]), ['node', `node@${NODE_PIN}`]]),
+    );
+    expect(Object.keys(harnesses)).toHaveLength(ours.length + 1);
   });
 
   it('takes a manifest that was cut off for an absent one', () => {

@@ -9,15 +9,19 @@ export function toolCall(
   names: ToolNames,
   values: readonly string[],
 ): { name: string; arguments: Record<string, unknown> } {
-  if (values.length !== names.arguments.length) {
+  const { tool, shell } = names;
+  const expected = shell?.length ?? names.arguments.length;
+  if (values.length !== expected) {
     throw new TreewardError(
       'HARNESS_E_ARGUMENTS',
-      `${names.tool} takes ${names.arguments.length} values (${names.arguments.join(', ')}), got ${values.length}`,
+      `${tool} takes ${expected} values${shell ? ' for its command' : ` (${names.arguments.join(', ')})`}, got ${values.length}`,
+      { data: { tool, expected, got: values.length } },
     );
   }
+  const given = shell ? [shell(...values)] : values;
   const args: Record<string, unknown> = {};
   names.arguments.forEach((path, index) => {
-    setPath(args, path.split('.'), values[index]);
+    setPath(args, path.split('.'), given[index]);
   });
   return { name: names.tool, arguments: args };
 }

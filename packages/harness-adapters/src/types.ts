@@ -13,6 +13,11 @@ export interface ToolNames {
    * `edits.0.oldText` is `{edits: [{oldText: …}]}` (see `toolCall`).
    */
   arguments: readonly string[];
+  /**
+   * Where a harness has no tool of its own for a verb: the shell command that does it, from the verb's values. It then
+   * is the one argument.
+   */
+  shell?: (...values: string[]) => string;
 }
 
 /** Where a harness is installed on this machine. */
@@ -37,6 +42,13 @@ export interface HarnessTask {
   maxTurns: number;
   /** Started by the harness inside the sandbox, as extra tools. @default none */
   mcpServers?: readonly McpServer[];
+  /**
+   * `small`: what `HarnessAdapter.tools` names. `all`: what the harness offers by default, sub-agents among it.
+   * @default 'small'
+   */
+  tools?: 'small' | 'all';
+  /** Goes on with the conversation that the same rollout's last run left in its HOME. @default false */
+  resume?: boolean;
 }
 
 /** A stdio server; its files must be visible inside the sandbox. */
@@ -68,7 +80,11 @@ export interface HarnessAdapter {
   readonly limits: Partial<SandboxLimits>;
   /** Null when it is not installed. Reads the real version, never assumes the pin. */
   detect(): Promise<Installed | null>;
-  prepare(sandbox: SandboxSession, endpoint: Endpoint): Promise<void>;
+  /**
+   * Writes what the harness reads before its command line. `task` as `command` will get it.
+   * @throws TreewardError HARNESS_E_UNSUPPORTED when the harness cannot do what the task asks for
+   */
+  prepare(sandbox: SandboxSession, endpoint: Endpoint, task?: HarnessTask): Promise<void>;
   command(
     sandbox: SandboxSession,
     installed: Installed,

@@ -4,6 +4,8 @@ import { nodeMount } from '@treeward/sandbox';
 import { canonicaliser } from '../canonical/canonicaliser.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter } from '../types.js';
+import { refuse } from '../unsupported.js';
+import { parseLoopTranscript } from './transcript.js';
 
 /** The same file from `src/agent-loop` and from `dist/agent-loop`: the compiler does not carry it along. */
 const LOOP = fileURLToPath(new URL('../../src/agent-loop/loop.mjs', import.meta.url));
@@ -37,6 +39,7 @@ export const agentLoop: HarnessAdapter = {
   },
 
   command(sandbox, installed, task, endpoint) {
+    refuse('agent-loop', task, ['mcpServers', 'resume']);
     return {
       argv: [nodeMount().argv0, installed.entry],
       run: {
@@ -60,4 +63,6 @@ export const agentLoop: HarnessAdapter = {
   },
 
   canonicalise: canonicaliser(),
+  identify: () => ({ requestClass: 'main', depth: 0 }),
+  parseTranscript: parseLoopTranscript,
 };

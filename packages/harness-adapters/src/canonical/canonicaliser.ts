@@ -5,6 +5,8 @@ import { unwrapToolText, unwrapUserText } from './wrapping.js';
 export interface CanonicalRules {
   /** The harness rewrites calls in its history; must send what was sampled and what came back to one form. Idempotent. */
   call?(call: ToolCallPart): ToolCallPart;
+  /** A user message without what the harness adds to it; empty: it goes. Idempotent. */
+  user?(text: string): string;
   /** Runs once per result, before the shared rules. `call` is the call it answers, if the conversation has it. */
   result?(text: string, call: ToolCallPart | undefined): { text: string; isError?: boolean };
 }
@@ -35,7 +37,7 @@ export function canonicaliser(rules: CanonicalRules = {}): (messages: readonly M
         case 'system':
           return []; // the compact template drops every system prompt alike
         case 'user': {
-          const text = unwrapUserText(message.text);
+          const text = unwrapUserText(rules.user?.(unwrapUserText(message.text)) ?? message.text);
           return text === '' ? [] : [{ role: 'user', text }];
         }
         case 'assistant':

@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { modulesOf, packageVersion } from '../cache.js';
 import { sessionUuid } from '../session-id.js';
 import { transcriptFiles } from '../transcript-files.js';
-import type { HarnessAdapter } from '../types.js';
+import type { HarnessAdapter, McpServer } from '../types.js';
 import { canonicaliseClaudeCode } from './canonicalise.js';
+import { identifyClaudeCode } from './identify.js';
+import { parseClaudeTranscript } from './transcript.js';
 
 const PIN = '2.1.332';
 const INSIDE = '/opt/harness/claude-code';
@@ -64,10 +66,11 @@ export const claudeCode: HarnessAdapter = {
         installed.entry,
         '-p',
         ...['--output-format', 'text'],
-        ...['--tools', 'Bash,Read,Edit,Write'],
+        ...(task.tools === 'all' ? [] : ['--tools', 'Bash,Read,Edit,Write']),
+        ...mcpOptions(task.mcpServers ?? []),
         '--dangerously-skip-permissions',
         ...['--model', 'treeward-policy'],
-        ...['--session-id', sessionUuid(endpoint.rolloutId)],
+        ...[task.resume ? '--resume' : '--session-id', sessionUuid(endpoint.rolloutId)],
         ...['--max-turns', String(task.maxTurns)],
       ],
       run: {
@@ -89,8 +92,19 @@ export const claudeCode: HarnessAdapter = {
   },
 
   readTranscript(sandbox) {
-    return transcriptFiles(sandbox, `${sandbox.home}/.claude/projects`, ['*.jsonl']);
+    return transcriptFiles(sandbox, `${sandbox.home}/.claude/projects`, ['*.jsonl', '*.meta.json']);
   },
 
   canonicalise: canonicaliseClaudeCode,
+  identify: identifyClaudeCode,
+  parseTranscript: parseClaudeTranscript,
 };
+
+/** `--strict-mcp-config`: none but these, whatever lies in the workspace. */
+function mcpOptions(servers: readonly McpServer[]): string[] {
+  if (servers.length === 0) return [];
+  const mcpServers = Object.fromEntries(
+    servers.map(({ name, command, args, env }) => [name, { command, args, ...(env && { env }) }]),
+  );
+  return ['--strict-mcp-config', '--mcp-config', JSON.stringify({ mcpServers })];
+}

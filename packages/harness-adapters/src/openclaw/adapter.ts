@@ -7,90 +7,120 @@ import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter } from '../types.js';
 import { canonicaliseOpenclaw } from './canonicalise.js';
 import { openclawConfig } from './config.js';
+import { identifyOpenclaw } from './identify.js';
+import { parseOpenclawTranscript } from './transcript.js';
 
 const PIN = '2026.5.28';
 /** It needs Node 22.19 or newer; this one comes with it, whatever the machine has. */
 export const NODE_PIN = '24.21.0';
+const here = (file: string): string => fileURLToPath(new URL(`../../src/openclaw/${file}`, import.meta.url));
 /**
  * Node parses the export list of a module's package again for every bare import, and OpenClaw's is 45 KB in a manifest
  * of 105 KB: half of its start-up time and 240 MB. Only plugins by third parties are imported through that list, so
  * the sandbox shows a manifest without it. The installed files stay as they came; the requests are the same.
  */
-const SLIM_MANIFEST = fileURLToPath(new URL('../../src/openclaw/slim-manifest.json', import.meta.url));
+const SLIM_MANIFEST = here('slim-manifest.json');
+const GATEWAY_RUN = here('gateway-run.mjs');
 const INSIDE = '/opt/harness/openclaw';
 const NODE_INSIDE = '/opt/harness/node';
+const GATEWAY_PORT = 18789; // of the sandbox's own loopback: nobody else is there
 
-export const openclaw: HarnessAdapter = {
-  name: 'openclaw',
-  pin: PIN,
-  dialect: 'openai-chat',
-  tools: {
-    read: { tool: 'read', arguments: ['path'] },
-    write: { tool: 'write', arguments: ['path', 'content'] },
-    // The one shape it takes: a list of replacements.
-    edit: { tool: 'edit', arguments: ['path', 'edits.0.oldText', 'edits.0.newText'] },
-    exec: { tool: 'exec', arguments: ['command'] },
-  },
-  limits: { memory: 1.5 * 1024 ** 3 },
+/** `local`: one process. `gateway`: a gateway and its client, as people run it; only there has it sub-agents. */
+function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
+  const gateway = mode === 'gateway';
+  return {
+    name: gateway ? 'openclaw-gateway' : 'openclaw',
+    pin: PIN,
+    dialect: 'openai-chat',
+    tools: {
+      read: { tool: 'read', arguments: ['path'] },
+      write: { tool: 'write', arguments: ['path', 'content'] },
+      // The one shape it takes: a list of replacements.
+      edit: { tool: 'edit', arguments: ['path', 'edits.0.oldText', 'edits.0.newText'] },
+      exec: { tool: 'exec', arguments: ['command'] },
+    },
+    limits: { memory: (gateway ? 2.5 : 1.5) * 1024 ** 3 },
 
-  async detect() {
-    const modules = modulesOf('openclaw', PIN);
-    const node = join(modulesOf('node', NODE_PIN), `node-${process.platform}-${process.arch}`);
-    const version = packageVersion(join(modules, 'openclaw'));
-    if (version === null || !existsSync(join(node, 'bin/node'))) return null;
-    return {
-      version,
-      mounts: [
-        { host: modules, inside: `${INSIDE}/node_modules` },
-        // Only beside the version that it names: another one runs slower, not wrongly.
-        ...(version === PIN
-          ? [{ host: SLIM_MANIFEST, inside: `${INSIDE}/node_modules/openclaw/package.json` }]
-          : []),
-        { host: node, inside: NODE_INSIDE },
-      ],
-      entry: `${INSIDE}/node_modules/openclaw/openclaw.mjs`,
-    };
-  },
+    async detect() {
+      const modules = modulesOf('openclaw', PIN);
+      const node = join(modulesOf('node', NODE_PIN), `node-${process.platform}-${process.arch}`);
+      const version = packageVersion(join(modules, 'openclaw'));
+      if (version === null || !existsSync(join(node, 'bin/node'))) return null;
+      return {
+        version,
+        mounts: [
+          { host: modules, inside: `${INSIDE}/node_modules` },
+          // Only beside the version that it names: another one runs slower, not wrongly.
+          ...(version === PIN
+            ? [{ host: SLIM_MANIFEST, inside: `${INSIDE}/node_modules/openclaw/package.json` }]
+            : []),
+          ...(gateway ? [{ host: GATEWAY_RUN, inside: `${INSIDE}/gateway-run.mjs` }] : []),
+          { host: node, inside: NODE_INSIDE },
+        ],
+        entry: `${INSIDE}/node_modules/openclaw/openclaw.mjs`,
+      };
+    },
 
-  async prepare(sandbox, endpoint) {
-    const config = openclawConfig(sandbox.workspace, endpoint);
-    await sandbox.write(`${sandbox.home}/.openclaw/openclaw.json`, JSON.stringify(config, null, 1));
-  },
+    async prepare(sandbox, endpoint, task) {
+      const config = {
+        ...openclawConfig(sandbox.workspace, endpoint, task),
+        ...(gateway && {
+          logging: {}, // the gateway's own output, which says when it is ready; the client's stays clean
+          gateway: {
+            mode: 'local',
+            bind: 'loopback',
+            port: GATEWAY_PORT,
+            auth: { mode: 'token', token: sessionUuid(`${endpoint.rolloutId}/gateway`) },
+          },
+        }),
+      };
+      await sandbox.write(`${sandbox.home}/.openclaw/openclaw.json`, JSON.stringify(config, null, 1));
+    },
 
-  command(sandbox, installed, task, endpoint) {
-    return {
-      argv: [
-        `${NODE_INSIDE}/bin/node`,
-        installed.entry,
-        ...['agent', '--local'],
-        ...['--session-id', sessionUuid(endpoint.rolloutId)],
-        `--message=${task.prompt}`, // one word: a prompt may start with a dash
-      ],
-      run: {
-        cwd: sandbox.workspace,
-        stdin: '',
-        env: {
-          PATH: `${NODE_INSIDE}/bin:/usr/local/bin:/usr/bin:/bin`,
-          HOME: sandbox.home,
-          TERM: 'dumb',
-          LANG: 'C.UTF-8',
-          NO_COLOR: '1',
-          // Nothing of the 100-odd bundled plugins is on the tool list: a third of the start-up time.
-          OPENCLAW_DISABLE_BUNDLED_PLUGINS: '1',
-          // No second process, and no code cache written into a temp directory that dies with the rollout.
-          OPENCLAW_NO_RESPAWN: '1',
-          NODE_DISABLE_COMPILE_CACHE: '1',
+    command(sandbox, installed, task, endpoint) {
+      const launcher = [`${INSIDE}/gateway-run.mjs`, String(GATEWAY_PORT)];
+      return {
+        argv: [
+          `${NODE_INSIDE}/bin/node`,
+          ...(gateway ? launcher : []),
+          installed.entry,
+          'agent',
+          ...(gateway ? [] : ['--local']),
+          // The same id goes on with the same conversation: `task.resume` needs no more.
+          ...['--session-id', sessionUuid(endpoint.rolloutId)],
+          `--message=${task.prompt}`, // one word: a prompt may start with a dash
+        ],
+        run: {
+          cwd: sandbox.workspace,
+          stdin: '',
+          env: {
+            PATH: `${NODE_INSIDE}/bin:/usr/local/bin:/usr/bin:/bin`,
+            HOME: sandbox.home,
+            TERM: 'dumb',
+            LANG: 'C.UTF-8',
+            NO_COLOR: '1',
+            // Nothing of the 100-odd bundled plugins is on the tool list: a third of the start-up time.
+            OPENCLAW_DISABLE_BUNDLED_PLUGINS: '1',
+            // No second process, and no code cache written into a temp directory that dies with the rollout.
+            OPENCLAW_NO_RESPAWN: '1',
+            NODE_DISABLE_COMPILE_CACHE: '1',
+          },
         },
-      },
-    };
-  },
+      };
+    },
 
-  readTranscript(sandbox) {
-    return transcriptFiles(sandbox, `${sandbox.home}/.openclaw/agents/main/sessions`, [
-      '*.jsonl',
-      'sessions.json',
-    ]);
-  },
+    readTranscript(sandbox) {
+      return transcriptFiles(sandbox, `${sandbox.home}/.openclaw/agents/main/sessions`, [
+        '*.jsonl',
+        'sessions.json',
+      ]);
+    },
 
-  canonicalise: canonicaliseOpenclaw,
-};
+    canonicalise: canonicaliseOpenclaw,
+    identify: identifyOpenclaw,
+    parseTranscript: parseOpenclawTranscript,
+  };
+}
+
+export const openclaw = openclawAdapter('local');
+export const openclawGateway = openclawAdapter('gateway');

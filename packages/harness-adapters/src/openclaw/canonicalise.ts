@@ -27,4 +27,8 @@ function result(text: string, called: ToolCallPart | undefined): { text: string;
   return envelope && (!called || called.name === tool) ? { text: error, isError: true } : { text };
 }
 
-export const canonicaliseOpenclaw = canonicaliser({ call, result });
+/** Its gateway puts the minute before a message, and takes it off in later turns. */
+export const untimed = (text: string): string =>
+  text.replace(/^(?:\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2} [^\]\n]+\]\s*)+/, '');
+
+export const canonicaliseOpenclaw = canonicaliser({ call, result, user: untimed });

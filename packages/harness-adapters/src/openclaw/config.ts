@@ -1,10 +1,24 @@
-import type { Endpoint } from '../types.js';
+import type { Endpoint, HarnessTask } from '../types.js';
 
 /** Longer than any rollout: the rollout's own clock ends a run, not an idle default of two minutes. */
 const TIMEOUT_SECONDS = 3600;
 
-/** `~/.openclaw/openclaw.json`: one model provider, our endpoint, and the four tools that every harness has. */
-export function openclawConfig(workspace: string, endpoint: Endpoint): Record<string, unknown> {
+const SMALL_TOOLS = ['read', 'write', 'edit', 'exec'];
+
+/** A server's tools are called `<server>__<tool>` and must be on the list as well. */
+const extras = (task: HarnessTask | undefined): string[] =>
+  (task?.mcpServers ?? []).map(({ name }) => `${name}__*`);
+
+/** `~/.openclaw/openclaw.json`: one model provider, our endpoint, and the tools that the task asks for. */
+export function openclawConfig(
+  workspace: string,
+  endpoint: Endpoint,
+  task: HarnessTask | undefined,
+): Record<string, unknown> {
+  const servers = (task?.mcpServers ?? []).map(({ name, command, args, env }) => [
+    name,
+    { command, args, ...(env && { env }) },
+  ]);
   return {
     agents: {
       defaults: {
@@ -39,6 +53,7 @@ export function openclawConfig(workspace: string, endpoint: Endpoint): Record<st
     },
     // Its log lines go to stdout, where the final text belongs; the transcript has more than they say.
     logging: { consoleLevel: 'silent', level: 'silent' },
-    tools: { profile: 'coding', allow: ['read', 'write', 'edit', 'exec'] },
+    tools: { profile: 'coding', ...(task?.tools !== 'all' && { allow: [...SMALL_TOOLS, ...extras(task)] }) },
+    ...(servers.length > 0 && { mcp: { servers: Object.fromEntries(servers) as Record<string, unknown> } }),
   };
 }
