@@ -1,24 +1,17 @@
 import { isCausal } from './causal-order.js';
 import type { TreeEdge } from './types.js';
 
-/** What is put in order. */
-export interface Started {
-  call: number;
-  startTime: number;
-}
-
 /**
- * Calls by start time, except that a cause stands before its effect whatever the clocks say: contents that repeat a
- * reply prove an order, a clock only claims one. `cyclic` are the calls for which edges leave no such order.
+ * Calls (given in the order of their arrival) so ordered, except that a cause stands before its effect whatever the clocks say: contents that repeat a
+ * reply prove an order. `cyclic` are the calls for which edges leave no such order.
  */
-export function causalSequence<T extends Started>(
-  calls: readonly T[],
+export function causalSequence<T extends { call: number }>(
+  arrived: readonly T[],
   edges: readonly TreeEdge[],
 ): { order: T[]; cyclic: number[] } {
-  const byTime = [...calls].sort((a, b) => a.startTime - b.startTime || a.call - b.call);
-  const rank = new Map(byTime.map(({ call }, i) => [call, i]));
-  const successors: number[][] = byTime.map(() => []);
-  const waits_C = new Int32Array(byTime.length);
+  const rank = new Map(arrived.map(({ call }, i) => [call, i]));
+  const successors: number[][] = arrived.map(() => []);
+  const waits_C = new Int32Array(arrived.length);
   let inOrder = true;
   for (const { from, to, type } of edges) {
     const a = rank.get(from);
@@ -28,20 +21,20 @@ export function causalSequence<T extends Started>(
     waits_C[b]!++;
     if (a >= b) inOrder = false;
   }
-  if (inOrder) return { order: byTime, cyclic: [] };
+  if (inOrder) return { order: [...arrived], cyclic: [] };
 
   const ready = new MinHeap();
-  const placed = new Uint8Array(byTime.length);
+  const placed = new Uint8Array(arrived.length);
   const order: T[] = [];
   waits_C.forEach((waits, i) => {
     if (waits === 0) ready.push(i);
   });
   for (let i = ready.pop(); i !== undefined; i = ready.pop()) {
     placed[i] = 1;
-    order.push(byTime[i]!);
+    order.push(arrived[i]!);
     for (const next of successors[i]!) if (--waits_C[next]! === 0) ready.push(next);
   }
-  const rest = byTime.filter((_, i) => placed[i] === 0);
+  const rest = arrived.filter((_, i) => placed[i] === 0);
   return { order: [...order, ...rest], cyclic: rest.map(({ call }) => call) };
 }
 

@@ -8,6 +8,7 @@ import type {
   RolloutStart,
   VerifierResult,
 } from '@treeward/telemetry';
+import { inArrivalOrder } from './call-times.js';
 import type { TreeIssue } from './types.js';
 
 /** All events of one model call, in whatever order and however often they stood in the record. */
@@ -27,8 +28,10 @@ export interface RecordedCall {
 
 export interface CollectedRecord {
   rollout: RolloutStart | null;
-  /** Parents (of prompts and of messages) before children, otherwise by start. */
+  /** In the order in which they arrived. */
   calls: RecordedCall[];
+  /** The same calls, those that a prompt or messages are stored against before those that are. */
+  parentsFirst: RecordedCall[];
   verifier: VerifierResult | null;
   end: RolloutEnd | null;
   issues: TreeIssue[];
@@ -88,10 +91,19 @@ export function collectCalls(events: readonly RecordEvent[]): CollectedRecord {
       });
     }
   }
-  sorted.sort((a, b) => a.startTime - b.startTime || a.call - b.call);
+  const { order, moved } = inArrivalOrder(sorted);
+  for (const { call } of moved) {
+    issues.push({
+      severity: 'info',
+      code: 'TREE_CLOCK',
+      call,
+      message: `the time of call ${call} does not fit its place among the arrivals: it is taken from its neighbours`,
+    });
+  }
   return {
     rollout: (whole['rollout.start'] as RolloutStart | undefined) ?? null,
-    calls: parentsFirst(sorted, calls, issues),
+    calls: order,
+    parentsFirst: parentsFirst(order, calls, issues),
     verifier: (whole.verifier as VerifierResult | undefined) ?? null,
     end: (whole['rollout.end'] as RolloutEnd | undefined) ?? null,
     issues,

@@ -31,7 +31,7 @@ describe('describeTree', () => {
       2     4.00s  main  2       -        -        complete             -           no: prompt hash mismatch
 
       edges
-        0 -> 1  retry 0.99  same prompt tokens; same messages; the earlier reply did not arrive (client)
+        0 -> 1  retry 0.99  the same messages again; the same prompt tokens again; the earlier reply did not arrive
 
       issues
         fatal  TREE_HASH_MISMATCH  the prompt of call 2 (2 ids, hash x) was put together as 2 ids with hash e457799fb7d91275-2"

@@ -1,3 +1,4 @@
+import { EVIDENCE } from './evidence.js';
 import { summarise, type TreeSummary } from './summary.js';
 import type { RolloutTree, TreeCall, TreeEdge } from './types.js';
 
@@ -27,7 +28,7 @@ export function describeTree(tree: RolloutTree): string {
     lines.push('', 'edges');
     for (const edge of tree.edges) {
       lines.push(
-        `  ${edge.from} -> ${edge.to}  ${edge.type} ${edge.confidence.toFixed(2)}  ${edge.evidence.join('; ')}`,
+        `  ${edge.from} -> ${edge.to}  ${edge.type} ${edge.confidence.toFixed(2)}  ${edge.evidence.map(sayEvidence).join('; ')}`,
       );
     }
   }
@@ -84,6 +85,10 @@ function promptLength({ nodes }: RolloutTree, { promptNode: n }: TreeCall): numb
 
 function sampledLength({ nodes }: RolloutTree, { actionNode: n }: TreeCall): number {
   return nodes.end_N[n]! - nodes.start_N[n]!;
+}
+
+function sayEvidence(code: string): string {
+  return (EVIDENCE as Readonly<Record<string, string>>)[code] ?? code;
 }
 
 function describeEdge(edge: TreeEdge | undefined): string {

@@ -77,7 +77,7 @@ describe('recoverTree', () => {
     );
   });
 
-  it('3: does not depend on the order of events, nor on how calls are numbered', () => {
+  it('3: does not depend on the order of events, nor on where the numbering begins', () => {
     fc.assert(
       fc.property(randomRecord(), fc.infiniteStream(fc.nat()), (random, stream) => {
         const draw = (n: number): number => Number(stream.next().value) % n;
@@ -89,7 +89,8 @@ describe('recoverTree', () => {
           }
           return out;
         };
-        const names = shuffled(random.calls.map(({ call }) => call + 100));
+        // Numbers count arrivals; which numbers they are does not matter.
+        const names = random.calls.map(({ call }) => 3 * call + 100);
         const rename = (call: number | null): number | null => (call === null ? null : names[call]!);
         const renamed = random.builder.events.map((event): RecordEvent => {
           if (!('call' in event) || event.call === null) return event;
@@ -105,12 +106,12 @@ describe('recoverTree', () => {
         const tree = recover(random);
         const other = recoverTree(random.builder.record(shuffled(renamed)));
         const back = (call: number): number => names.indexOf(call);
-        expect({ ...other, calls: [], edges: [], issues: [] }).toEqual({
-          ...tree,
-          calls: [],
-          edges: [],
-          issues: [],
-        });
+        const named = { calls: [], edges: [], issues: [], runs: [], epochs: [] };
+        expect({ ...other, ...named }).toEqual({ ...tree, ...named });
+        expect(other.runs.map(({ calls }) => calls.map(back))).toEqual(tree.runs.map(({ calls }) => calls));
+        expect(other.epochs.map(({ calls }) => calls.map(back))).toEqual(
+          tree.epochs.map(({ calls }) => calls),
+        );
         expect(other.calls.map((call) => ({ ...call, call: back(call.call) }))).toEqual(tree.calls);
         const bare = ({ from, to, type, confidence }: RolloutTree['edges'][number]) => [
           from,
@@ -139,27 +140,56 @@ describe('recoverTree', () => {
 
   it('4: is not changed for the others by one more call outside the work', () => {
     fc.assert(
-      fc.property(randomRecord(), fc.nat(), (random, when) => {
-        const before = recover(random);
-        const call = random.calls.length;
-        random.builder.call({
-          call,
-          start: (when % (4 * call)) + 0.123,
-          finish: (when % (4 * call)) + 0.456,
+      fc.property(randomRecord(), fc.nat(), ({ calls }, when) => {
+        // Even numbers for the work, so that the side call can arrive anywhere in between.
+        const number = (call: number): number => 2 * call;
+        const build = (side: BuiltCall | null): RolloutTree => {
+          const builder = new RecordBuilder();
+          for (const { from, messages, ...call } of calls) {
+            const parent = messages?.parent ?? null;
+            builder.call({
+              ...call,
+              call: number(call.call),
+              tools: ['exec'],
+              ...(from ? { from: { ...from, parent: number(from.parent) } } : {}),
+              ...(messages
+                ? { messages: { ...messages, parent: parent === null ? null : number(parent) } }
+                : {}),
+            });
+          }
+          if (side) builder.call(side);
+          return recoverTree(builder.end().record());
+        };
+        const beside = calls[when % calls.length]!;
+        const side: BuiltCall = {
+          call: number(beside.call) + 1,
+          start: beside.start,
+          finish: beside.start + 0.1,
           prompt: [77, 78],
           reply: [79],
-        });
-        const after = recover(random);
-        const tokensOf = (tree: RolloutTree) =>
-          tree.calls
-            .filter((known) => known.call !== call)
-            .map(({ call: number, untrained, promptNode, actionNode }) => [
-              number,
-              untrained,
-              pathOf(tree, promptNode),
-              actionNode === -1 ? [] : spanOf(tree, actionNode),
-            ]);
-        expect(tokensOf(after)).toEqual(tokensOf(before));
+          tools: [],
+          messages: { parent: null, kept: 0, appended: [{ role: 'user', text: 'a title, please' }] },
+        };
+        const before = build(null);
+        const after = build(side);
+        const creditOf = (tree: RolloutTree) => {
+          const work = tree.calls.filter(({ call }) => call !== side.call);
+          const numberAt = (position: number): number => tree.calls[position]!.call;
+          return work.map((one) => [
+            one.call,
+            one.untrained,
+            pathOf(tree, one.promptNode),
+            one.actionNode === -1 ? [] : spanOf(tree, one.actionNode),
+            ...(['chain', 'lineage'] as const).map((name) => {
+              const { offset_C1, successor_L, weight_L } = tree.causal[name];
+              const at = tree.calls.indexOf(one);
+              const links = [...successor_L.subarray(offset_C1[at], offset_C1[at + 1])];
+              return links.map((position, k) => [numberAt(position), weight_L[offset_C1[at]! + k]]);
+            }),
+          ]);
+        };
+        expect(after.calls.find(({ call }) => call === side.call)!.role).toBe('side');
+        expect(creditOf(after)).toEqual(creditOf(before));
         expect(after.edges).toEqual(before.edges);
       }),
       runs,
@@ -227,12 +257,13 @@ describe('recoverTree', () => {
     );
   });
 
-  it('gives edges that point from an earlier call to a later one, at most one into each', () => {
+  it('gives edges that point from an earlier call to a later one, at most one continue into each', () => {
     fc.assert(
       fc.property(randomRecord(), (random) => {
         const tree = recover(random);
         const start = new Map(tree.calls.map((call) => [call.call, call.startTime]));
-        expect(new Set(tree.edges.map(({ to }) => to)).size).toBe(tree.edges.length);
+        const continued = tree.edges.filter(({ type }) => type === 'continue').map(({ to }) => to);
+        expect(new Set(continued).size).toBe(continued.length);
         for (const { from, to } of tree.edges) expect(start.get(from)!).toBeLessThan(start.get(to)!);
       }),
       runs,

@@ -1,84 +1,218 @@
 import { canonicalJson, canonicalKey, type Message } from '@treeward/messages';
-import type { Json } from '@treeward/telemetry';
+import type { Json, MessagesDelta } from '@treeward/telemetry';
+import { readParts, type ToolUse } from './link/texts.js';
 
 const ROOT = 0;
 /** Symbols per node in an edge key; parent × this + symbol stays an exact integer. */
 const FANOUT = 2 ** 26;
-const NO_CALLS: readonly number[] = [];
+const NOBODY: readonly number[] = [];
+
+/** A message of some conversation, once for all calls whose history holds it there. */
+export interface MessageNode {
+  role: 'user' | 'assistant' | 'tool' | 'unknown';
+  text: string;
+  uses: readonly ToolUse[];
+  /** Whose reply this is known to be, whatever the conversation. Only on assistant messages. */
+  key: string;
+}
+
+/** Where a call's messages stand. */
+export interface MessagePlace {
+  node: number;
+  /** The last node that an earlier call had put there; what is behind it is new. */
+  attach: number;
+  /** The record lost the messages that this one's begin with. */
+  fragment: boolean;
+  /** System messages that no call before had sent. */
+  systemText: string;
+}
 
 /**
- * The conversations of a rollout as a trie over canonical message keys. Unlike the context tree it does not depend on
- * how prompts were tokenised or grafted: it is the second witness of what continued what.
+ * The conversations of a rollout as a trie over canonical message keys. It does not depend on how prompts were tokenised
+ * or grafted: it is the second witness of what continued what. System messages have no place in it, because harnesses
+ * render them anew while the conversation goes on.
+ *
+ * Not a `PrefixIndex`: that answers where one list of keys continues, given in full. This one is asked about the nodes
+ * themselves (who asked here, who answered here, what is new behind here), holds several owners of equal replies, and
+ * takes lists whose beginning the record has lost.
  */
 export class MessageTree {
-  readonly #edges = new Map<number, number>();
   readonly #symbols = new Map<string, number>();
-  readonly #parent: number[] = [-1];
-  readonly #depth: number[] = [0];
-  /** Node at the end of a reply → the calls that gave it there. */
-  readonly #replies = new Map<number, number[]>();
+  /** As recorded, system messages included: what deltas count. */
+  readonly #recorded = new Trie();
+  /** Recorded node → node of the conversation. */
+  readonly #shown: number[] = [ROOT];
+  readonly #talk = new Trie();
+  readonly #content: (MessageNode | null)[] = [null];
+  readonly #requests: (number[] | undefined)[] = [undefined];
+  readonly #replies: (number[] | undefined)[] = [undefined];
+  readonly #lastReply: number[] = [ROOT];
+  readonly #lastRequest: number[] = [ROOT];
+  /** Per call: recorded nodes at the end of its messages and of its reply. */
   readonly #ends = new Map<number, { messages: number; reply: number | null }>();
 
   /**
-   * Adds a call's messages as the record has them. Where the parent is not known, the kept part stands as one unknown
-   * message of its own, so that calls that keep the same part of it still meet.
+   * `at` is the caller's number of the call, `parent` that of the call its delta counts from. Where the parent is not
+   * known, the kept part stands as one unknown message, so that calls that keep the same part of it still meet.
    */
-  add(call: number, parent: number | null, kept: number, appended: readonly Json[]): void {
-    let node = ROOT;
-    if (parent !== null && kept > 0) {
-      node = this.#ancestor(parent, kept) ?? this.#step(ROOT, `lost:${parent}:${kept}`);
+  add(at: number, parent: number | null, delta: MessagesDelta): MessagePlace {
+    let recorded = ROOT;
+    let fragment = false;
+    if (delta.parent !== null && delta.kept > 0) {
+      const found = parent === null ? null : this.#ancestor(parent, delta.kept);
+      fragment = found === null;
+      recorded = found ?? this.#extend(ROOT, `lost:${delta.parent}:${delta.kept}`, lost());
     }
-    for (const message of appended) node = this.#step(node, messageKey(message));
-    this.#ends.set(call, { messages: node, reply: null });
+    const known = this.#talk.size;
+    const systemTexts: string[] = [];
+    for (const message of delta.appended) {
+      const fresh = this.#recorded.size;
+      recorded = this.#extendBy(recorded, message);
+      if (recorded >= fresh && isMessage(message) && message.role === 'system')
+        systemTexts.push(message.text);
+    }
+    const node = this.#shown[recorded]!;
+    this.#ends.set(at, { messages: recorded, reply: null });
+    let attach = node;
+    while (attach >= known) attach = this.#talk.parent[attach]!;
+    (this.#requests[node] ??= []).push(at);
+    this.#lastRequest[node] = node;
+    return {
+      node,
+      attach,
+      fragment: fragment || this.#beginsLost(node),
+      systemText: systemTexts.join('\n'),
+    };
   }
 
-  /** Adds what the call answered, or (`null`) that it answered something that the record lost. */
-  addReply(call: number, parts: readonly Json[] | null): void {
-    const end = this.#ends.get(call);
+  /** Adds what the call answered, or (`null`) that the record lost what it answered. */
+  addReply(at: number, parts: readonly Json[] | null): void {
+    const end = this.#ends.get(at);
     if (!end) return;
-    const key = parts ? messageKey({ role: 'assistant', parts: [...parts] }) : `lost reply:${call}`;
-    const node = this.#step(end.messages, key);
-    end.reply = node;
-    const list = this.#replies.get(node);
-    if (list) list.push(call);
-    else this.#replies.set(node, [call]);
+    end.reply = parts
+      ? this.#extendBy(end.messages, { role: 'assistant', parts: [...parts] })
+      : this.#extend(end.messages, `lost reply:${at}`, { ...lost(), role: 'assistant' });
+    const node = this.#shown[end.reply]!;
+    (this.#replies[node] ??= []).push(at);
+    this.#lastReply[node] = node;
   }
 
-  /** Equal numbers: the same messages. Null for a call that was not added. */
-  request(call: number): number | null {
-    return this.#ends.get(call)?.messages ?? null;
+  parent(node: number): number {
+    return this.#talk.parent[node]!;
   }
 
-  /** The calls whose history and reply are the longest such prefix of this call's messages (several if they are equal). */
-  continues(call: number): readonly number[] {
-    const end = this.#ends.get(call);
-    if (!end) return NO_CALLS;
-    let node = end.messages;
-    while (node !== ROOT && !this.#replies.has(node)) node = this.#parent[node]!;
-    return this.#replies.get(node) ?? NO_CALLS;
+  content(node: number): MessageNode | null {
+    return this.#content[node]!;
   }
 
-  #ancestor(call: number, depth: number): number | null {
-    const end = this.#ends.get(call);
+  /** Calls whose messages end here. */
+  requestsAt(node: number): readonly number[] {
+    return this.#requests[node] ?? NOBODY;
+  }
+
+  /** Calls whose reply stands here. */
+  repliesAt(node: number): readonly number[] {
+    return this.#replies[node] ?? NOBODY;
+  }
+
+  /** The nearest reply at or above the node; the root if there is none. */
+  lastReply(node: number): number {
+    return this.#lastReply[node]!;
+  }
+
+  /** The nearest end of a request strictly above the node; the root if there is none. */
+  requestAbove(node: number): number {
+    return node === ROOT ? ROOT : this.#lastRequest[this.#talk.parent[node]!]!;
+  }
+
+  /** Messages from behind `from` (an ancestor, or the root) to `to`, in order. */
+  between(from: number, to: number): MessageNode[] {
+    const out: MessageNode[] = [];
+    for (let at = to; at !== from && at !== ROOT; at = this.#talk.parent[at]!) out.push(this.#content[at]!);
+    return out.reverse();
+  }
+
+  #beginsLost(node: number): boolean {
+    // A fragment keeps its mark in what it grows: nodes below a lost one have role `unknown` at their top.
+    return this.#fragments.has(node);
+  }
+
+  readonly #fragments = new Set<number>();
+
+  #ancestor(at: number, depth: number): number | null {
+    const end = this.#ends.get(at);
     if (!end) return null;
     let node = end.reply ?? end.messages;
-    if (depth > this.#depth[node]!) return null;
-    while (this.#depth[node]! > depth) node = this.#parent[node]!;
+    if (depth > this.#recorded.depth[node]!) return null;
+    while (this.#recorded.depth[node]! > depth) node = this.#recorded.parent[node]!;
     return node;
   }
 
-  #step(parent: number, key: string): number {
+  #extendBy(recorded: number, message: Json): number {
+    const key = messageKey(message);
+    return this.#extend(recorded, key, isMessage(message) ? contentOf(message, key) : unknown(message));
+  }
+
+  /** A step in both tries; `content` null for what has no place in the conversation. */
+  #extend(recorded: number, key: string, content: MessageNode | null): number {
     let symbol = this.#symbols.get(key);
     if (symbol === undefined) this.#symbols.set(key, (symbol = this.#symbols.size));
+    const node = this.#recorded.step(recorded, symbol);
+    if (this.#shown.length > node) return node;
+    const above = this.#shown[recorded]!;
+    const shown = content ? this.#talk.step(above, symbol) : above;
+    this.#shown.push(shown);
+    if (content && this.#content.length === shown) {
+      this.#content.push(content);
+      this.#requests.push(undefined);
+      this.#replies.push(undefined);
+      this.#lastReply.push(this.#lastReply[above]!);
+      this.#lastRequest.push(this.#lastRequest[above]!);
+      if (this.#fragments.has(above) || key.startsWith('lost:')) this.#fragments.add(shown);
+    }
+    return node;
+  }
+}
+
+/** Nodes numbered in the order in which they appear; an edge is an exact pair of integers. */
+class Trie {
+  readonly #edges = new Map<number, number>();
+  readonly parent: number[] = [-1];
+  readonly depth: number[] = [0];
+
+  get size(): number {
+    return this.parent.length;
+  }
+
+  step(parent: number, symbol: number): number {
     const edge = parent * FANOUT + symbol;
     const known = this.#edges.get(edge);
     if (known !== undefined) return known;
-    const node = this.#parent.length;
+    const node = this.parent.length;
     this.#edges.set(edge, node);
-    this.#parent.push(parent);
-    this.#depth.push(this.#depth[parent]! + 1);
+    this.parent.push(parent);
+    this.depth.push(this.depth[parent]! + 1);
     return node;
   }
+}
+
+const lost = (): MessageNode => ({ role: 'unknown', text: '', uses: [], key: '' });
+const unknown = (message: Json): MessageNode => ({
+  role: 'unknown',
+  text: canonicalJson(message),
+  uses: [],
+  key: '',
+});
+
+function contentOf(message: Message, key: string): MessageNode | null {
+  if (message.role === 'system') return null;
+  if (message.role !== 'assistant') return { role: message.role, text: message.text, uses: [], key: '' };
+  return { role: 'assistant', ...readParts(message.parts as unknown as Json[]), key };
+}
+
+/** The key under which a reply stands in later histories. */
+export function replyKey(parts: readonly Json[]): string {
+  return messageKey({ role: 'assistant', parts: [...parts] });
 }
 
 /** A message that is not of the canonical form (another writer's, a later minor's) is compared as JSON. */

@@ -64,11 +64,7 @@ describe('continue', () => {
         to: 1,
         type: 'continue',
         confidence: 0.99,
-        evidence: [
-          'messages repeat its history and reply',
-          'the prompt repeats its tokens',
-          'the gateway grafted on it',
-        ],
+        evidence: ['messages', 'tokens', 'graft'],
       },
     ]);
     expect(passes(tree, 1)).toEqual([0]);
@@ -91,7 +87,8 @@ describe('continue', () => {
       from: { parent: 0, kept: 2, reason: 'rewritten' },
     });
     expect(edges(tree)).toEqual([[0, 1, 'continue']]);
-    expect(tree.edges[0]!.confidence).toBeCloseTo(0.8);
+    expect(tree.edges[0]!.evidence).toEqual(['messages', 'tokens-renewed']);
+    expect(tree.edges[0]!.confidence).toBeLessThan(0.9);
     expect(passes(tree, 1)).toEqual([]);
   });
 
@@ -103,9 +100,8 @@ describe('continue', () => {
     );
     const last = tree.edges.find(({ to }) => to === 2)!;
     expect([last.from, last.type]).toEqual([1, 'continue']);
-    expect(last.confidence).toBeLessThan(0.6);
-    expect(last.evidence).toContain('tokens point to call 0');
-    expect(last.evidence).toContain('the gateway grafted on call 0');
+    expect(last.confidence).toBeLessThan(0.9);
+    expect(last.evidence).toContain('graft-elsewhere');
     expect(call(tree, 2).untrained).toBeNull();
   });
 });
@@ -117,26 +113,37 @@ describe('retry', () => {
       [0, 1, 'retry'],
       [1, 2, 'continue'],
     ]);
-    expect(tree.edges[0]!.evidence.at(-1)).toBe('the earlier reply did not arrive (client)');
+    expect(tree.edges[0]!.evidence.at(-1)).toBe('undelivered');
     expect(tree.calls.map(({ untrained }) => untrained)).toEqual([null, null, null]);
     expect(call(tree, 0).promptNode).toBe(call(tree, 1).promptNode);
   });
 
   it('of a malformed reply', () => {
     const tree = recover({ ...first, malformed: 'no end' }, again);
-    expect(tree.edges[0]).toMatchObject({ from: 0, to: 1, type: 'retry', confidence: 0.95 });
+    expect(tree.edges[0]).toMatchObject({ from: 0, to: 1, type: 'retry', confidence: 0.97 });
     expect(call(tree, 0)).toMatchObject({ malformed: true, untrained: null });
   });
 
   it('of a last attempt that nothing ever extended', () => {
-    expect(recover(first, again).edges[0]).toMatchObject({ type: 'retry', confidence: 0.85 });
+    expect(recover(first, again).edges[0]).toMatchObject({ type: 'retry', confidence: 0.9 });
   });
 
-  it('is ambiguous when the earlier reply was extended as well, or the two overlap', () => {
-    const extended = recover(first, goesOn(5, 0, [3, 4]), { ...again, start: 60, finish: 61 });
-    expect(edges(extended)).toEqual([
+  it('is a rollback when the earlier reply was extended, ambiguous when it is extended still or the two overlap', () => {
+    const late = { ...again, call: 6, start: 60, finish: 61 };
+    const branch = goesOn(5, 0, [3, 4]);
+    expect(edges(recover(first, branch, late))).toEqual([
       [0, 5, 'continue'],
-      [0, 1, 'ambiguous'],
+      [5, 6, 'rollback'],
+    ]);
+    const still = goesOn(7, 0, [3, 4], {
+      prompt: [1, 2, 3, 4, 6, 7, 8],
+      from: { parent: 5, kept: 6, reason: 'reply' },
+      messages: { parent: 5, kept: 4, appended: [user('more')] },
+    });
+    expect(edges(recover(first, branch, late, still))).toEqual([
+      [0, 5, 'continue'],
+      [0, 6, 'ambiguous'],
+      [5, 7, 'continue'],
     ]);
     const overlapping = recover(first, { ...again, start: 1.5, finish: 2.5 });
     expect(edges(overlapping)).toEqual([[0, 1, 'ambiguous']]);

@@ -1,12 +1,13 @@
 import type { RolloutRecord } from '@treeward/telemetry';
+import { confidenceOf } from './calibration.js';
+import { chainOrder, lineageOrder } from './causal-order.js';
+import { causalSequence } from './causal-sequence.js';
 import { collectCalls, type RecordedCall } from './collect-calls.js';
 import { ContextTree, EMPTY_CONTEXT, type Position } from './context-tree.js';
-import { linkCalls, type LinkedCall } from './edges.js';
-import { chainOrder, lineageOrder } from './causal-order.js';
 import { flatten } from './flatten.js';
-import { MessageTree } from './message-tree.js';
+import { linkCalls } from './link/link-calls.js';
 import { epochsOf, runsOf } from './runs-epochs.js';
-import type { RolloutTree, TreeCall, TreeIssue } from './types.js';
+import type { RolloutTree, TreeCall, TreeEdge, TreeIssue } from './types.js';
 import { readSampling, untrainedReason, type CallTokens } from './untrained.js';
 import { verdictOf } from './verdict.js';
 
@@ -30,42 +31,60 @@ export function recoverTree(record: RecordInput): RolloutTree {
   const collected = collectCalls(record.events);
   const issues: TreeIssue[] = [...record.issues.map(fromRecordIssue), ...collected.issues];
   const tree = new ContextTree();
-  const messages = new MessageTree();
   const placed = new Map<number, PlacedCall>();
-  for (const entry of collected.calls) {
+  for (const entry of collected.parentsFirst) {
     placed.set(entry.call, placeCall(entry, record, tree, placed, issues));
-    if (entry.start) {
-      const { parent, kept, appended } = entry.start.messages;
-      messages.add(entry.call, parent, kept, appended);
-      if (entry.sampled) messages.addReply(entry.call, entry.sampled.reply.parts);
-      else if (entry.end && entry.end.delivery !== 'none') messages.addReply(entry.call, null);
-    }
   }
-
-  const inTime = [...placed.values()].sort(
-    (a, b) => a.entry.startTime - b.entry.startTime || a.entry.call - b.entry.call,
+  const arrived = collected.calls.map(({ call }) => placed.get(call)!);
+  const linked = linkCalls(
+    arrived.map(({ entry, promptNode }) => ({
+      entry,
+      promptNode,
+      byTokens: grownFrom(tree, promptNode),
+    })),
   );
+  const edges = linked.edges.map(({ from, to, type, evidence }): TreeEdge => ({
+    from,
+    to,
+    type,
+    confidence: confidenceOf(type, evidence),
+    evidence,
+  }));
+  const { order, cyclic } = causalSequence(
+    arrived.map((call, at) => ({
+      call: call.entry.call,
+      startTime: call.entry.startTime,
+      placed: call,
+      role: linked.roles[at]!,
+      agent: linked.agents[at]!,
+    })),
+    edges,
+  );
+  for (const call of cyclic) {
+    issues.push({
+      severity: 'fatal',
+      code: 'TREE_CAUSAL_CYCLE',
+      call,
+      message: `call ${call} is its own cause along the edges that were found`,
+    });
+  }
   const flat = flatten(
     tree,
-    inTime.flatMap(({ promptNode, actionNode }) => [promptNode, actionNode].filter((node) => node !== -1)),
+    order.flatMap(({ placed: { promptNode, actionNode } }) =>
+      [promptNode, actionNode].filter((node) => node !== -1),
+    ),
   );
-  const calls = inTime.map((call) => describeCall(call, flat.place));
-  const edges = linkCalls(
-    inTime.map((call): LinkedCall => {
-      const { entry, promptNode } = call;
-      return {
-        entry,
-        promptNode,
-        request: messages.request(entry.call),
-        byTokens: grownFrom(tree, promptNode),
-        byMessages: messages.continues(entry.call),
-      };
-    }),
-  );
+  const { epochs, epochOf } = epochsOf(order, edges);
+  const calls = order.map(({ placed: call, role, agent }) => ({
+    ...describeCall(call, flat.place),
+    role,
+    agent,
+    epoch: epochOf.get(call.entry.call)!,
+  }));
   if (!collected.rollout) {
     issues.push({ severity: 'fatal', code: 'TREE_NO_START', message: 'the record has no rollout.start' });
   }
-  if (inTime.some(({ entry }) => readSampling(entry.sampled?.sampling).truncated)) {
+  if (arrived.some(({ entry }) => readSampling(entry.sampled?.sampling).truncated)) {
     issues.push({
       severity: 'warn',
       code: 'TREE_TRUNCATED_SAMPLING',
@@ -83,7 +102,7 @@ export function recoverTree(record: RecordInput): RolloutTree {
     calls,
     edges,
     runs: runsOf(calls, edges),
-    epochs: epochsOf(calls, edges).epochs,
+    epochs,
     causal: { chain: chainOrder(calls), lineage: lineageOrder(calls, edges) },
     issues: settled(issues),
     verdict: verdictOf({
@@ -234,7 +253,10 @@ function grownFrom(tree: ContextTree, promptNode: number): number | null {
   return action === -1 ? null : tree.call[action]!;
 }
 
-function describeCall(placed: PlacedCall, place: (node: number) => number): TreeCall {
+function describeCall(
+  placed: PlacedCall,
+  place: (node: number) => number,
+): Omit<TreeCall, 'role' | 'agent' | 'epoch'> {
   const { entry, tokens, promptNode, actionNode } = placed;
   const { sampled, end } = entry;
   const { temperature, bannedIds } = readSampling(sampled?.sampling);
@@ -242,9 +264,6 @@ function describeCall(placed: PlacedCall, place: (node: number) => number): Tree
     call: entry.call,
     promptNode: promptNode === -1 ? -1 : place(promptNode),
     actionNode: actionNode === -1 ? -1 : place(actionNode),
-    role: 'main',
-    agent: 0,
-    epoch: 0,
     delivery: end?.delivery ?? 'none',
     policyVersion: sampled?.policy.version ?? null,
     policyId: sampled?.policy.id ?? null,

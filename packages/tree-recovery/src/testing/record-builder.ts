@@ -1,4 +1,11 @@
-import { hashTokens, type CallEnd, type CallPrompt, type Json, type RecordEvent } from '@treeward/telemetry';
+import {
+  hashTokens,
+  type CallEnd,
+  type CallPrompt,
+  type Identity,
+  type Json,
+  type RecordEvent,
+} from '@treeward/telemetry';
 import type { RecordInput } from '../recover.js';
 
 export interface BuiltCall {
@@ -15,6 +22,9 @@ export interface BuiltCall {
   /** The request's messages as stored; `kept` of the parent's, then new ones. */
   messages?: { parent: number | null; kept: number; appended: Json[] };
   parts?: Json[];
+  /** Names of the tools offered. @default not known */
+  tools?: readonly string[];
+  identity?: Identity;
   delivery?: CallEnd['delivery'];
   cause?: CallEnd['cause'];
   malformed?: string;
@@ -50,7 +60,10 @@ export class RecordBuilder {
         kept: 0,
         appended: [{ role: 'user', text: prompt.join() }],
       },
-      tools: { hash: 'none' },
+      tools: built.tools
+        ? { hash: `tools ${built.tools.join()}`, specs: built.tools.map((name) => ({ name })) }
+        : { hash: 'not known' },
+      ...(built.identity ? { identity: built.identity } : {}),
       requested: {},
       unknown: [],
     });

@@ -1,0 +1,238 @@
+import type { Evidence } from '../evidence.js';
+import { replyKey, type MessageTree } from '../message-tree.js';
+import { sameSpeaker, type Attachment, type LinkCall } from './link-call.js';
+import { ReplyIndex } from './reply-index.js';
+import { RootClassifier } from './roots.js';
+import { Threads } from './threads.js';
+import { asksAgain, isEdited, sameButVolatile } from './turns.js';
+
+/** Earlier calls of one turn that a new one is compared with. */
+const RECENT = 8;
+/** Calls with equal messages, or equal replies to them, that are told apart. */
+const OWNERS = 64;
+
+/**
+ * First pass, in causal order: what each call attaches to, judged by what was known when it started. Messages come
+ * before tokens, because a wrong graft repeats its mistake in the tokens.
+ */
+export class Attacher {
+  readonly threads = new Threads();
+  readonly #calls: readonly LinkCall[];
+  readonly #positionOf: ReadonlyMap<number, number>;
+  readonly #tree: MessageTree;
+  readonly #replies: ReplyIndex;
+  readonly #roots: RootClassifier;
+  readonly #byPrompt = new Map<number, number>();
+  readonly #byTurn = new Map<number, number[]>();
+  readonly #recentRoots: number[] = [];
+
+  /** `calls` grows as calls are attached. */
+  constructor(
+    calls: readonly LinkCall[],
+    positionOf: ReadonlyMap<number, number>,
+    tree: MessageTree,
+    anyTools: boolean,
+  ) {
+    this.#calls = calls;
+    this.#positionOf = positionOf;
+    this.#tree = tree;
+    this.#replies = new ReplyIndex(calls, ({ entry }) =>
+      entry.sampled ? replyKey(entry.sampled.reply.parts) : null,
+    );
+    this.#roots = new RootClassifier(calls, tree, this.#replies, this.threads, anyTools);
+  }
+
+  attach(call: LinkCall): void {
+    call.attachment = this.#judge(call);
+    this.#roots.settle(call);
+    this.#remember(call);
+  }
+
+  #judge(call: LinkCall): Attachment {
+    const repeat = this.#repeats(call);
+    if (repeat) return repeat;
+    if (call.node === -1) return this.#byTokens(call, []) ?? { kind: 'root' };
+    const parent = this.#historyOf(call);
+    const rewritten = this.#rewritten(call, parent?.of ?? null);
+    if (rewritten) return rewritten;
+    if (parent) return parent;
+    if (call.fragment) return this.#byTokens(call, []) ?? this.#byGraft(call) ?? { kind: 'root' };
+    return (
+      this.#roots.classify(call) ??
+      this.#byTokens(call, ['tokens-elsewhere']) ??
+      this.#roots.unexplained(call)
+    );
+  }
+
+  /** The same turn sampled again, word for word or but for volatile text. */
+  #repeats(call: LinkCall): Attachment | null {
+    const sameMessages =
+      call.node === -1
+        ? undefined
+        : this.#tree
+            .requestsAt(call.node)
+            .slice(-OWNERS)
+            .findLast((at) => at !== call.at && sameSpeaker(this.#calls[at]!, call));
+    const sameTokens = call.promptNode === -1 ? undefined : this.#byPrompt.get(call.promptNode);
+    if (sameMessages !== undefined) {
+      const evidence: Evidence[] = ['same-messages'];
+      if (sameTokens !== undefined && this.#calls[sameMessages]!.promptNode === call.promptNode) {
+        evidence.push('same-tokens');
+      }
+      return { kind: 'repeats', of: sameMessages, evidence };
+    }
+    if (sameTokens !== undefined) {
+      const earlier = this.#calls[sameTokens]!;
+      // Tokens decide alone only where messages cannot speak.
+      if (call.node === -1 || earlier.node === -1) {
+        return { kind: 'repeats', of: sameTokens, evidence: ['same-tokens'] };
+      }
+    }
+    return this.#repeatsInOtherWords(call);
+  }
+
+  #repeatsInOtherWords(call: LinkCall): Attachment | null {
+    if (call.node === -1) return null;
+    const siblings = call.turn === 0 ? this.#recentRoots : (this.#byTurn.get(call.turn) ?? []);
+    const turn = this.#turnOf(call);
+    if (call.turn === 0 && turn.some(({ role }) => role === 'assistant')) return null;
+    for (const at of siblings.slice(-RECENT).reverse()) {
+      const earlier = this.#calls[at]!;
+      if (!sameSpeaker(earlier, call) || earlier.fragment !== call.fragment) continue;
+      const usable = earlier.delivered && earlier.sampled && !earlier.malformed;
+      const before = this.#turnOf(earlier);
+      if (usable ? sameButVolatile(before, turn) && call.turn !== 0 : asksAgain(before, turn)) {
+        return { kind: 'repeats', of: at, evidence: ['volatile'] };
+      }
+    }
+    return null;
+  }
+
+  #turnOf(call: LinkCall) {
+    return this.#tree.between(call.turn, call.node);
+  }
+
+  /** The call whose history and reply these messages go on from. */
+  #historyOf(call: LinkCall): (Attachment & { kind: 'extends' }) | null {
+    const owner = this.#ownerOf(call, this.#tree.repliesAt(call.turn));
+    if (owner) {
+      const evidence: Evidence[] = [owner.replyKnown ? 'messages' : 'reply-lost'];
+      return { kind: 'extends', of: owner.at, evidence: [...evidence, ...this.#corroborate(call, owner)] };
+    }
+    const request = this.#tree.requestAbove(call.node);
+    if (request === 0 || request === call.turn) return null;
+    let next = call.node;
+    while (this.#tree.parent(next) !== request) next = this.#tree.parent(next);
+    const message = this.#tree.content(next);
+    if (message?.role !== 'assistant') return null;
+    const asked = this.#ownerOf(call, this.#tree.requestsAt(request));
+    if (!asked) return null;
+    if (asked.replyKnown && !isEdited(message, { text: asked.replyText, uses: asked.uses })) return null;
+    const evidence: Evidence[] = [asked.replyKnown ? 'reply-edited' : 'reply-lost'];
+    return { kind: 'extends', of: asked.at, evidence: [...evidence, ...this.#corroborate(call, asked)] };
+  }
+
+  /** Of several calls with equal replies to equal messages: the one in the tokens, then one that arrived, then the latest. */
+  #ownerOf(call: LinkCall, owners: readonly number[]): LinkCall | null {
+    let best: LinkCall | null = null;
+    for (const at of owners.slice(-OWNERS)) {
+      const owner = this.#calls[at]!;
+      if (at === call.at || !sameSpeaker(owner, call)) continue;
+      if (owner.at === call.byTokens && owner.delivered) return owner;
+      if (!best || Number(owner.delivered) >= Number(best.delivered)) best = owner;
+    }
+    return best;
+  }
+
+  #corroborate(call: LinkCall, owner: LinkCall): Evidence[] {
+    const evidence: Evidence[] = [];
+    if (call.byTokens === owner.at) evidence.push('tokens');
+    else if (call.byTokens !== null && call.byTokens > owner.at) evidence.push('tokens-elsewhere');
+    else if (call.promptNode !== -1 && owner.promptNode !== -1) evidence.push('tokens-renewed');
+    const { prompt } = call.entry;
+    if (prompt?.graft.reason === 'reply') {
+      evidence.push(prompt.prompt.parent === owner.entry.call ? 'graft' : 'graft-elsewhere');
+    }
+    if (!owner.delivered) evidence.push('undelivered');
+    return evidence;
+  }
+
+  #byTokens(call: LinkCall, doubts: readonly Evidence[]): Attachment | null {
+    if (call.byTokens === null || call.byTokens >= call.at) return null;
+    const owner = this.#calls[call.byTokens]!;
+    const evidence = this.#corroborate(call, owner);
+    return { kind: 'extends', of: owner.at, evidence: [...evidence, ...doubts] };
+  }
+
+  #byGraft(call: LinkCall): Attachment | null {
+    const graft = call.entry.prompt;
+    if (graft?.graft.reason !== 'reply' || graft.prompt.parent === null) return null;
+    const of = this.#positionOf.get(graft.prompt.parent);
+    return of === undefined || of >= call.at ? null : { kind: 'extends', of, evidence: ['graft'] };
+  }
+
+  /** Replies that stand in this history behind the place where it leaves the known ones: it was rendered anew. */
+  #rewritten(call: LinkCall, parent: number | null): Attachment | null {
+    const fresh = this.#tree.between(call.turn, call.node);
+    const turns = fresh.filter(({ role }) => role === 'assistant');
+    if (turns.length === 0) return null;
+    let found: number | null = null;
+    let evidence: Evidence = 'replies';
+    for (let i = turns.length - 1; i >= 0 && found === null; i--) {
+      found = this.#replies.replyOf(turns[i]!, call.at);
+    }
+    if (found === null) {
+      evidence = 'merged';
+      for (let i = turns.length - 1; i >= 0 && found === null; i--) {
+        found = this.#replies.partOf(turns[i]!, call.at);
+      }
+    }
+    // A reply that was only touched up is no other history.
+    if (found === null || found === parent || (parent !== null && found < parent)) return null;
+    if (this.#roots.summaryIn(call)) return null;
+    return { kind: 'rewritten', of: this.#lastHeld(found, call, turns), evidence: [evidence] };
+  }
+
+  /** From a call whose reply the history holds on to the last one that it holds. */
+  #lastHeld(
+    found: number,
+    call: LinkCall,
+    turns: readonly { text: string; uses: readonly { text: string }[] }[],
+  ): number {
+    const text = turns.map((turn) => turn.text).join('\n');
+    const uses = new Set(turns.flatMap((turn) => turn.uses.map((use) => use.text)));
+    let at = found;
+    for (;;) {
+      const next = this.#roots.extendedBy(at).findLast((later) => {
+        const { replyText, uses: asked, sampled, attachment } = this.#calls[later]!;
+        return (
+          later < call.at &&
+          attachment.kind === 'extends' &&
+          sampled &&
+          (replyText !== '' || asked.length > 0) &&
+          text.includes(replyText.trim()) &&
+          asked.every((use) => uses.has(use.text))
+        );
+      });
+      if (next === undefined) return at;
+      at = next;
+    }
+  }
+
+  #remember(call: LinkCall): void {
+    if (call.promptNode !== -1) this.#byPrompt.set(call.promptNode, call.at);
+    if (call.node === -1) return;
+    if (call.turn === 0) {
+      if (call.attachment.kind === 'extends') return;
+      this.#recentRoots.push(call.at);
+      if (this.#recentRoots.length > RECENT) this.#recentRoots.shift();
+      return;
+    }
+    const list = this.#byTurn.get(call.turn);
+    if (!list) this.#byTurn.set(call.turn, [call.at]);
+    else {
+      list.push(call.at);
+      if (list.length > RECENT) list.shift();
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import type { RecordedCall } from '../collect-calls.js';
+import { MessageTree } from '../message-tree.js';
+import type { CallRole } from '../types.js';
+import { Attacher } from './attach.js';
+import { ForkResolver } from './forks.js';
+import { overlap, type LinkCall, type LinkEdge } from './link-call.js';
+import { findReturns } from './returns.js';
+import { readParts } from './texts.js';
+import type { Threads } from './threads.js';
+
+/** What the context tree says of a call. */
+export interface CallToLink {
+  entry: RecordedCall;
+  /** Equal numbers: the same prompt tokens; -1 unknown or empty. */
+  promptNode: number;
+  /** Number of the call whose prompt and reply this prompt repeats token by token. */
+  byTokens: number | null;
+}
+
+export interface LinkedCalls {
+  /** `from` and `to` are call numbers. */
+  edges: LinkEdge[];
+  /** In the order of the calls given. */
+  roles: CallRole[];
+  /** 0 main, others in the order in which they first called. */
+  agents: number[];
+}
+
+/** Joins the witnesses. `calls` in the order in which they arrived. */
+export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
+  const positionOf = new Map(given.map(({ entry }, at) => [entry.call, at]));
+  const tree = new MessageTree();
+  const toolless = toollessManifests(given);
+  const calls: LinkCall[] = [];
+  const attacher = new Attacher(calls, positionOf, tree, [...toolless.values()].includes(false));
+  given.forEach((one, at) => {
+    const call = prepare(one, at, positionOf, tree, toolless);
+    calls.push(call);
+    attacher.attach(call);
+    // Only now: nothing can go on from a reply before its call has started.
+    const { sampled, end } = one.entry;
+    if (sampled) tree.addReply(at, sampled.reply.parts);
+    else if (end?.delivery !== 'none') tree.addReply(at, null);
+  });
+  const { threads } = attacher;
+  assignRoles(calls, threads);
+  const edges = [
+    ...new ForkResolver(calls).edges(),
+    ...otherEdges(calls),
+    ...parallelAgents(calls),
+    ...findReturns(calls, tree, threads),
+  ];
+  edges.sort((a, b) => a.to - b.to || a.from - b.from);
+  const agents = agentNumbers(calls, threads);
+  const numberOf = (at: number): number => given[at]!.entry.call;
+  return {
+    edges: edges.map((edge) => ({ ...edge, from: numberOf(edge.from), to: numberOf(edge.to) })),
+    roles: calls.map(({ role }) => role),
+    agents,
+  };
+}
+
+/** By hash of the manifest: does it hold no tool? Only where the record has the manifest itself. */
+function toollessManifests(given: readonly CallToLink[]): Map<string, boolean> {
+  const out = new Map<string, boolean>();
+  for (const { entry } of given) {
+    const tools = entry.start?.tools;
+    if (tools && Array.isArray(tools.specs)) out.set(tools.hash, tools.specs.length === 0);
+  }
+  return out;
+}
+
+function prepare(
+  { entry, promptNode, byTokens }: CallToLink,
+  at: number,
+  positionOf: ReadonlyMap<number, number>,
+  tree: MessageTree,
+  toolless: ReadonlyMap<string, boolean>,
+): LinkCall {
+  const { start, sampled, end } = entry;
+  const place = start
+    ? tree.add(
+        at,
+        start.messages.parent === null ? null : (positionOf.get(start.messages.parent) ?? null),
+        start.messages,
+      )
+    : null;
+  const reply = sampled ? readParts(sampled.reply.parts) : { text: '', uses: [] };
+  return {
+    at,
+    entry,
+    start: entry.startTime,
+    finish: entry.finishTime,
+    promptNode,
+    byTokens: byTokens === null ? null : (positionOf.get(byTokens) ?? null),
+    node: place?.node ?? -1,
+    attach: place?.attach ?? -1,
+    turn: place ? tree.lastReply(place.node) : 0,
+    fragment: place?.fragment ?? false,
+    systemText: place?.systemText ?? '',
+    identity: start?.identity ?? {},
+    tools: start?.tools.hash ?? null,
+    toolless: start ? (toolless.get(start.tools.hash) ?? null) : null,
+    sampled: sampled !== null,
+    replyKnown: sampled !== null,
+    replyText: reply.text,
+    uses: reply.uses,
+    delivered: end === null || end.delivery === 'complete',
+    malformed: sampled?.reply.malformed !== undefined,
+    attachment: { kind: 'root' },
+    role: 'main',
+    thread: -1,
+  };
+}
+
+/** Compaction before agent: who wrote a summary did so for the agent whose history it was. */
+function assignRoles(calls: readonly LinkCall[], threads: Threads): void {
+  const summaries = new Set<number>();
+  for (const { attachment } of calls) if (attachment.kind === 'compacted') summaries.add(attachment.of);
+  for (const call of calls) {
+    const { attachment, identity } = call;
+    const wrote =
+      summaries.has(call.at) ||
+      attachment.kind === 'summarises' ||
+      (attachment.kind === 'repeats' && calls[attachment.of]!.role === 'compaction') ||
+      (identity.requestClass === 'compaction' && attachment.kind !== 'compacted');
+    call.role =
+      call.thread === -1
+        ? 'side'
+        : wrote
+          ? 'compaction'
+          : threads.all[call.thread]!.subagent
+            ? 'subagent'
+            : 'main';
+  }
+  // A summary may have been asked for again: the attempts before the one that was used wrote it as well.
+  for (const call of [...calls].reverse()) {
+    if (call.role === 'compaction' && call.attachment.kind === 'repeats') {
+      calls[call.attachment.of]!.role = 'compaction';
+    }
+  }
+}
+
+function otherEdges(calls: readonly LinkCall[]): LinkEdge[] {
+  return calls.flatMap(({ at, attachment }): LinkEdge[] => {
+    switch (attachment.kind) {
+      case 'compacted':
+      case 'summarises':
+        return [{ from: attachment.of, to: at, type: 'compaction', evidence: attachment.evidence }];
+      case 'rewritten':
+        return [{ from: attachment.of, to: at, type: 'rewrite', evidence: attachment.evidence }];
+      case 'spawned':
+        return [{ from: attachment.of, to: at, type: 'spawn', evidence: attachment.evidence }];
+      default:
+        return [];
+    }
+  });
+}
+
+/** Agents that one reply started and whose first calls overlap: a star around the first of them. */
+function parallelAgents(calls: readonly LinkCall[]): LinkEdge[] {
+  const first = new Map<number, LinkCall>();
+  const edges: LinkEdge[] = [];
+  for (const call of calls) {
+    if (call.attachment.kind !== 'spawned') continue;
+    const sibling = first.get(call.attachment.of);
+    if (!sibling) first.set(call.attachment.of, call);
+    else if (overlap(sibling, call)) {
+      edges.push({ from: sibling.at, to: call.at, type: 'parallel', evidence: ['same-spawn', 'overlap'] });
+    }
+  }
+  return edges;
+}
+
+function agentNumbers(calls: readonly LinkCall[], threads: Threads): number[] {
+  const main = threads.all.find(({ subagent }) => !subagent)?.id ?? 0;
+  const numbers = new Map<number, number>([
+    [-1, 0],
+    [main, 0],
+  ]);
+  let next = 1;
+  return calls.map(({ thread }) => {
+    let number = numbers.get(thread);
+    if (number === undefined) numbers.set(thread, (number = next++));
+    return number;
+  });
+}

@@ -1,0 +1,96 @@
+import type { Evidence } from '../evidence.js';
+import type { MessageNode, MessageTree } from '../message-tree.js';
+import { AnchorIndex } from './anchor-index.js';
+import type { LinkCall, LinkEdge } from './link-call.js';
+import { wordsOf } from './texts.js';
+import type { Threads } from './threads.js';
+
+/** Agents still at work that each call of their parent is compared with, the latest. */
+const OPEN = 64;
+/** Share of a result that must be left of it. */
+const PART = 0.25;
+/** Letters of a cut result that must stand there. */
+const CUT_LETTERS = 16;
+
+/**
+ * Third pass: where the last reply of an agent enters the work of its parent. The text decides; where a result was cut to
+ * nothing the place of the tool result does, if no later text contradicts it.
+ */
+export function findReturns(calls: readonly LinkCall[], tree: MessageTree, threads: Threads): LinkEdge[] {
+  const edges: LinkEdge[] = [];
+  const open = new Map<number, number[]>();
+  const byPlace = new Map<number, LinkEdge>();
+  for (const call of calls) {
+    if (call.thread === -1) continue;
+    const thread = threads.all[call.thread]!;
+    if (thread.calls[0] === call.at && thread.parent !== null) {
+      const list = open.get(thread.parent) ?? [];
+      list.push(thread.id);
+      open.set(thread.parent, list);
+    }
+    const waiting = open.get(call.thread);
+    if (!waiting || waiting.length === 0 || call.node === -1) continue;
+    if (call.attachment.kind === 'repeats' || call.attachment.kind === 'side') continue;
+    const fresh = tree.between(call.attach, call.node).filter(({ role }) => role !== 'assistant');
+    if (fresh.length === 0) continue;
+    const text = fresh.map((message) => message.text).join('\n');
+    const words = ` ${wordsOf(text).join(' ')} `;
+    const done = new Set<number>();
+    for (const child of waiting.slice(-OPEN)) {
+      const last = lastReply(calls, threads.all[child]!.calls, call);
+      if (!last) continue;
+      const evidence = resultIn(last.replyText, text, words);
+      const place = stands(calls, tree, threads, child, call);
+      if (evidence) {
+        done.add(child);
+        const why: Evidence[] = place ? [evidence, 'result-place'] : [evidence];
+        edges.push({ from: last.at, to: call.at, type: 'return', evidence: why });
+        byPlace.delete(child);
+      } else if (place && last.at === threads.all[child]!.calls.at(-1) && !byPlace.has(child)) {
+        byPlace.set(child, { from: last.at, to: call.at, type: 'return', evidence: ['result-place'] });
+      }
+    }
+    if (done.size > 0) {
+      open.set(
+        call.thread,
+        waiting.filter((child) => !done.has(child)),
+      );
+    }
+  }
+  return [...edges, ...byPlace.values()];
+}
+
+/** The agent's last call, if it had answered, without asking for tools, when the parent's call started. */
+function lastReply(calls: readonly LinkCall[], thread: readonly number[], parent: LinkCall): LinkCall | null {
+  let last = thread.length - 1;
+  while (last >= 0 && thread[last]! > parent.at) last--;
+  const call = last < 0 ? undefined : calls[thread[last]!]!;
+  if (!call || !call.sampled || call.uses.length > 0) return null;
+  // Clocks of two records of one moment differ by little; the order of arrivals is exact.
+  return call.at < parent.at ? call : null;
+}
+
+function resultIn(reply: string, text: string, words: string): Evidence | null {
+  const wanted = wordsOf(reply).join(' ');
+  if (wanted === '') return null;
+  if (words.includes(` ${wanted} `)) return 'result-text';
+  if (wanted.length >= CUT_LETTERS && words.includes(` ${wanted.slice(0, CUT_LETTERS)}`))
+    return 'result-part';
+  const index = new AnchorIndex();
+  index.add(reply, 0);
+  return (index.find(text)[0]?.coverage ?? 0) >= PART ? 'result-part' : null;
+}
+
+/** Is the result of the tool use that started the agent among the new messages of a call that goes on from there? */
+function stands(
+  calls: readonly LinkCall[],
+  tree: MessageTree,
+  threads: Threads,
+  child: number,
+  call: LinkCall,
+): boolean {
+  const { spawn } = threads.all[child]!;
+  if (!spawn || call.attachment.kind !== 'extends' || call.attachment.of !== spawn.of) return false;
+  const results = tree.between(call.turn, call.node).filter(({ role }: MessageNode) => role === 'tool');
+  return results.length > spawn.use && calls[spawn.of]!.uses.length > spawn.use;
+}

@@ -1,0 +1,255 @@
+import type { Evidence } from '../evidence.js';
+import type { MessageTree } from '../message-tree.js';
+import type { Attachment, LinkCall } from './link-call.js';
+import type { ReplyIndex, TaskHit } from './reply-index.js';
+import { agentName, type Threads } from './threads.js';
+import { asksForSummary } from './turns.js';
+
+/** Share of a reply that stands in a new history before it counts as its summary: asked for as one, or not. */
+const SUMMARY_ASKED = 0.3;
+const SUMMARY_UNASKED = 0.7;
+/** Anchors below which a text found by chance is likelier than a quotation. */
+const FEW_ANCHORS = 2;
+/** Share of a tool call's texts in the first message of an agent. */
+const TASK = 0.5;
+const TASK_WHOLE = 0.9;
+
+interface Summary {
+  of: number;
+  anchors: number;
+  evidence: Evidence[];
+}
+
+/**
+ * What a conversation that begins anew is: a compacted history, an agent at work, a request for a summary, or something
+ * outside the work. Headers take part in it, but never alone where contents speak.
+ */
+export class RootClassifier {
+  readonly #calls: readonly LinkCall[];
+  readonly #tree: MessageTree;
+  readonly #replies: ReplyIndex;
+  readonly #threads: Threads;
+  readonly #children: number[][] = [];
+  readonly #taken = new Set<string>();
+  readonly #anyTools: boolean;
+
+  constructor(
+    calls: readonly LinkCall[],
+    tree: MessageTree,
+    replies: ReplyIndex,
+    threads: Threads,
+    anyTools: boolean,
+  ) {
+    this.#calls = calls;
+    this.#tree = tree;
+    this.#replies = replies;
+    this.#threads = threads;
+    this.#anyTools = anyTools;
+  }
+
+  /** Calls that go on from that one. */
+  extendedBy(at: number): readonly number[] {
+    return this.#children[at] ?? [];
+  }
+
+  classify(call: LinkCall): Attachment | null {
+    const summary = this.summaryIn(call);
+    const task = this.#taskIn(call);
+    if (summary && (!task || call.identity.compacted || summary.anchors >= task.anchors)) {
+      return { kind: 'compacted', of: summary.of, evidence: summary.evidence };
+    }
+    if (task) return this.#spawned(call, task);
+    return this.#summarises(call) ?? this.#side(call) ?? this.#spawnedByHeader(call);
+  }
+
+  /** A conversation without any known cause. */
+  unexplained(call: LinkCall): Attachment {
+    return this.#side(call) ?? { kind: 'root' };
+  }
+
+  /** The reply whose text this history holds as its own past. */
+  summaryIn(call: LinkCall): Summary | null {
+    const text = [call.systemText, ...this.#freshTexts(call)].join('\n');
+    let best: (Summary & { asked: boolean; coverage: number }) | null = null;
+    for (const { at, coverage, anchors } of this.#replies.quotedIn(text, call.at)) {
+      const source = this.#calls[at]!;
+      if (source.thread === -1 || source.uses.length > 0 || this.#goesOn(at)) continue;
+      const asked = this.#wasAskedForSummary(source);
+      if (coverage < (asked ? SUMMARY_ASKED : SUMMARY_UNASKED)) continue;
+      if (!asked && anchors < FEW_ANCHORS) continue;
+      // A reply that an agent gave back is its result, wherever it is quoted.
+      if (!asked && this.#threads.all[source.thread]!.subagent) continue;
+      if (best && Number(best.asked) * 2 + best.coverage >= Number(asked) * 2 + coverage) continue;
+      const evidence: Evidence[] = ['summary-text'];
+      if (asked) evidence.push('summary-asked');
+      if (call.identity.compacted || source.identity.requestClass === 'compaction')
+        evidence.push('header-class');
+      best = { of: at, anchors, evidence, asked, coverage };
+    }
+    return best;
+  }
+
+  /** The thread of a call, its first call, and what it leaves taken for the next. */
+  settle(call: LinkCall): void {
+    const { attachment } = call;
+    this.#threads.join(call, this.#threadOf(call));
+    if (attachment.kind === 'spawned') this.#taken.add(`${attachment.of}:${attachment.use}`);
+    if ('of' in attachment) (this.#children[attachment.of] ??= []).push(call.at);
+  }
+
+  #threadOf(call: LinkCall): number {
+    const { attachment } = call;
+    switch (attachment.kind) {
+      case 'side':
+        return -1;
+      case 'spawned': {
+        const parent = this.#calls[attachment.of]!.thread;
+        return this.#threads.open(parent, { of: attachment.of, use: attachment.use }, true);
+      }
+      case 'root':
+        return this.#threadOfRoot(call);
+      default:
+        return this.#calls[attachment.of]!.thread;
+    }
+  }
+
+  #threadOfRoot(call: LinkCall): number {
+    const threads = this.#threads;
+    const name = agentName(call);
+    const subagent = name !== null ? name !== '' : call.identity.requestClass === 'subagent';
+    const known = name === null ? null : threads.named(name);
+    if (known !== null) return known;
+    if (subagent) {
+      const parent = call.identity.parentAgent ?? '';
+      return threads.open(threads.named(parent) ?? (threads.all.length > 0 ? 0 : null), null, true);
+    }
+    if (threads.all.length === 0) return threads.open(null, null, false);
+    return threads.withTools(call) ?? 0;
+  }
+
+  #freshTexts(call: LinkCall): string[] {
+    return this.#tree
+      .between(call.attach, call.node)
+      .flatMap(({ role, text }) => (role === 'assistant' ? [] : [text]));
+  }
+
+  #goesOn(at: number): boolean {
+    return this.extendedBy(at).some((later) => {
+      const { kind } = this.#calls[later]!.attachment;
+      return kind === 'extends' || kind === 'spawned';
+    });
+  }
+
+  #wasAskedForSummary(source: LinkCall): boolean {
+    if (source.identity.requestClass === 'compaction' || source.attachment.kind === 'summarises') return true;
+    if (source.node === -1) return false;
+    const asked = this.#tree.between(source.turn, source.node).filter(({ role }) => role === 'user');
+    return (
+      asksForSummary(asked.at(-1)?.text ?? '') ||
+      (source.toolless === true && asksForSummary(source.systemText))
+    );
+  }
+
+  #taskIn(call: LinkCall): TaskHit | null {
+    const text = this.#freshTexts(call).join('\n');
+    let best: (TaskHit & { rank: number }) | null = null;
+    for (const hit of this.#replies.tasksIn(text, call.at)) {
+      if (hit.coverage < TASK) continue;
+      const source = this.#calls[hit.at]!;
+      if (source.thread === -1) continue;
+      const rank =
+        (hit.coverage >= TASK_WHOLE ? 8 : 0) +
+        (this.#taken.has(`${hit.at}:${hit.use}`) ? 0 : 4) +
+        (this.#isOpen(hit.at) ? 2 : 0) +
+        (this.#namesParent(call, source) ? 1 : 0);
+      if (!best || rank > best.rank || (rank === best.rank && this.#isLater(hit, best)))
+        best = { ...hit, rank };
+    }
+    return best;
+  }
+
+  /** Of two equally likely tool uses: in one reply the first, else that of the later reply. */
+  #isLater(a: TaskHit, b: TaskHit): boolean {
+    return a.at === b.at ? a.coverage > b.coverage : a.at > b.at;
+  }
+
+  /** Tool calls of that reply whose results no history holds yet. */
+  #isOpen(at: number): boolean {
+    return !this.#goesOn(at);
+  }
+
+  #namesParent(call: LinkCall, source: LinkCall): boolean {
+    const parent = call.identity.parentAgent ?? (call.identity.agent === undefined ? null : '');
+    return parent !== null && this.#threads.named(parent) === source.thread;
+  }
+
+  #spawned(call: LinkCall, task: TaskHit): Attachment {
+    const source = this.#calls[task.at]!;
+    const evidence: Evidence[] = [task.coverage >= TASK_WHOLE ? 'task-text' : 'task-part'];
+    if (this.#isOpen(task.at)) evidence.push('in-tool');
+    const name = agentName(call);
+    if (name === '' || (name !== null && this.#threads.named(name) !== null)) evidence.push('header-against');
+    else if (name !== null) evidence.push('header-agent');
+    if (!source.delivered) evidence.push('undelivered');
+    return { kind: 'spawned', of: task.at, use: task.use, evidence };
+  }
+
+  /** Without a task in its words: headers say that an agent calls, and a tool call is open in which it may run. */
+  #spawnedByHeader(call: LinkCall): Attachment | null {
+    const name = agentName(call);
+    if (name === null || name === '' || this.#threads.named(name) !== null) return null;
+    const parent = this.#threads.named(call.identity.parentAgent ?? '');
+    if (parent === null) return null;
+    for (const at of this.#threads.all[parent]!.calls.slice(-4).reverse()) {
+      const source = this.#calls[at]!;
+      const use = source.uses.findIndex((_, i) => !this.#taken.has(`${at}:${i}`));
+      if (use !== -1 && this.#isOpen(at)) {
+        return { kind: 'spawned', of: at, use, evidence: ['header-agent', 'in-tool'] };
+      }
+    }
+    return null;
+  }
+
+  /** A tool-less request that holds a conversation as text and asks for its summary. */
+  #summarises(call: LinkCall): Attachment | null {
+    const { requestClass } = call.identity;
+    if (call.toolless === false || requestClass === 'side' || !this.#anyTools) return null;
+    if (this.#threads.all.length === 0) return null;
+    const texts = this.#freshTexts(call);
+    const asked = asksForSummary([call.systemText, ...texts].join('\n'));
+    if (!asked && requestClass !== 'compaction') return null;
+    const quoted = this.#replies
+      .quotedIn(texts.join('\n'), call.at)
+      .filter(({ at, coverage }) => coverage >= 0.5 && this.#calls[at]!.thread !== -1);
+    const tasks = this.#replies
+      .tasksIn(texts.join('\n'), call.at)
+      .filter(({ at, coverage }) => coverage >= 0.5 && this.#calls[at]!.thread !== -1);
+    const latest = Math.max(-1, ...quoted.map(({ at }) => at), ...tasks.map(({ at }) => at));
+    const thread = latest === -1 ? this.#refusedThread() : this.#calls[latest]!.thread;
+    if (thread === null) return null;
+    const evidence: Evidence[] = [];
+    if (latest !== -1) evidence.push('conversation-text');
+    if (asked) evidence.push('summary-asked');
+    if (requestClass === 'compaction') evidence.push('header-class');
+    const of = this.#threads.lastOf(thread);
+    if (this.#calls[of]!.entry.end?.status === 400) evidence.push('refused');
+    return { kind: 'summarises', of, evidence };
+  }
+
+  /** The thread whose last call was refused, which is why a history is summed up. */
+  #refusedThread(): number | null {
+    const refused = this.#threads.all.filter(({ id }) => {
+      const { entry, sampled } = this.#calls[this.#threads.lastOf(id)]!;
+      return !sampled && entry.end?.status === 400;
+    });
+    return refused.at(-1)?.id ?? null;
+  }
+
+  /** Outside the work: told from the request alone. */
+  #side(call: LinkCall): Attachment | null {
+    if (call.identity.requestClass === 'side' && call.toolless !== false) return { kind: 'side' };
+    const claimed = call.identity.requestClass;
+    if (claimed === 'main' || claimed === 'subagent' || claimed === 'compaction') return null;
+    return call.toolless === true && this.#anyTools && !call.fragment ? { kind: 'side' } : null;
+  }
+}
