@@ -38,10 +38,37 @@ describe('createEngine', () => {
     await engine.close();
   });
 
-  it('names the field of a value it cannot use', async () => {
-    await expect(createEngine({ kind: 'llama', sequences: 0 })).rejects.toThrow(/engine.sequences is 0/);
-    await expect(createEngine({ kind: 'x' } as unknown as EngineConfig)).rejects.toThrow(
-      /engine.kind is "x"/,
+  it('names the field of a value it cannot use, unknown ones too', async () => {
+    const refused = (config: unknown) => expect(createEngine(config as EngineConfig)).rejects;
+    await refused({ kind: 'llama', sequences: 0 }).toThrow(/engine.sequences is 0/);
+    await refused({ kind: 'llama', sequenzes: 4 }).toThrow(/sequenzes/);
+    await refused({ kind: 'x' }).toThrow(/engine.kind is "x".*llama, scripted, openai-compatible, anthropic/);
+    await refused({ kind: 'scripted', scripts: dir }).toThrow(/either `tokenizer` or `template`/);
+    const upstream = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1', model: 'm' };
+    await refused({ ...upstream, mode: 'completions' }).toThrow(/needs `vocabSize` and `contextLength`/);
+    await refused({ ...upstream, mode: 'completions', apiKey: 'secret' }).toThrow(/apiKey/);
+    await refused({ ...upstream, mode: 'chat', apiKeyEnv: 'TREEWARD_NO_SUCH_KEY' }).toThrow(
+      /engine.apiKeyEnv names TREEWARD_NO_SUCH_KEY, which is not set/,
     );
+  });
+
+  it('builds every kind', async () => {
+    const tokenizer = fileURLToPath(new URL('./__fixtures__/tokenizer.json', import.meta.url));
+    const upstream = { baseUrl: 'http://127.0.0.1:1/v1', model: 'm', timeout: 10, retries: 0 };
+    const kinds: EngineConfig[] = [
+      { kind: 'llama', contextLength: 64 },
+      { kind: 'scripted', scripts: dir, template: { kind: 'compact', tokenizer } },
+      { ...upstream, kind: 'openai-compatible', mode: 'completions', vocabSize: 300, contextLength: 64 },
+      { ...upstream, kind: 'openai-compatible', mode: 'chat' },
+      { ...upstream, kind: 'anthropic' },
+    ];
+    const facts = await Promise.all(kinds.map(async (kind) => (await createEngine(kind)).describe()));
+    expect(facts.map(({ name, ids, logprobs }) => [name, ids, logprobs])).toEqual([
+      ['llama', true, 'processed'],
+      ['scripted', true, 'processed'],
+      ['openai-compatible', true, 'raw'],
+      ['openai-compatible', false, 'none'],
+      ['anthropic', false, 'none'],
+    ]);
   });
 });

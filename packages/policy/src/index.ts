@@ -23,3 +23,5 @@ export { LlamaEngine, type LlamaEngineOptions } from './engines/llama.js';
 export { serveEngine, remoteEngine } from './engine-server.js';
 export { createEngine, engineEnvironment, engineMain, type EngineConfig } from './engine-config.js';
 export { llamaVersion } from './engines/llama-version.js';
+export { probeEngine, type ProbeOptions } from './probe/probe-engine.js';
+export { assertTrainable } from './probe/assert-trainable.js';

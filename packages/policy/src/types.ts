@@ -52,6 +52,8 @@ export interface EngineFacts {
   logprobs: 'processed' | 'raw' | 'none';
   /** Did another temperature change the log-probabilities that came back? Null: it could not be measured. */
   temperature?: boolean | null;
+  /** Did the same seed give the same tokens? Null: it could not be measured. */
+  seed?: boolean | null;
   contextLength: number;
   vocabSize: number;
   policy: Policy | null;

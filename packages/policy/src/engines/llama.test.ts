@@ -226,6 +226,6 @@ describe('LlamaEngine', () => {
       child.stderr!.on('end', () => resolve(text));
     });
     expect(await exited(child)).toBe(1);
-    expect(await stderr).toMatch(/ENGINE_E_CONFIG.*"gpt".*expected "llama" or "scripted"/);
+    expect(await stderr).toMatch(/ENGINE_E_CONFIG.*"gpt".*expected one of llama, scripted/);
   });
 });

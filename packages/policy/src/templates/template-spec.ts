@@ -5,7 +5,7 @@ import type { ChatTemplate } from '../types.js';
 import { CompactTemplate } from './compact.js';
 import { HuggingFaceTemplate } from './huggingface.js';
 
-const schema = z.discriminatedUnion('kind', [
+export const templateSpec = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('compact'),
     /** Path of the project's own `tokenizer.json`. */
@@ -15,18 +15,18 @@ const schema = z.discriminatedUnion('kind', [
     kind: z.literal('huggingface'),
     /** Holds `tokenizer.json` and `tokenizer_config.json`. */
     directory: z.string().min(1),
-    chatTemplate: z.string().min(1).optional(),
-    variant: z.enum(['strict', 'stable']).optional(),
-    variables: z.record(z.string(), z.unknown()).optional(),
+    chatTemplate: z.string().min(1).exactOptional(),
+    variant: z.enum(['strict', 'stable']).exactOptional(),
+    variables: z.record(z.string(), z.unknown()).exactOptional(),
   }),
 ]);
 
 /** Which template, as data: worker threads, other processes and the command line build it from this. */
-export type TemplateSpec = z.infer<typeof schema>;
+export type TemplateSpec = z.infer<typeof templateSpec>;
 
 /** @throws TreewardError TEMPLATE_E_SPEC naming the field, or what the template's own files cause */
 export function createTemplate(spec: TemplateSpec): ChatTemplate {
-  const checked = schema.safeParse(spec);
+  const checked = templateSpec.safeParse(spec);
   if (!checked.success) {
     const [issue] = checked.error.issues;
     const field = ['template', ...(issue?.path ?? [])].join('.');
@@ -34,10 +34,6 @@ export function createTemplate(spec: TemplateSpec): ChatTemplate {
   }
   const valid = checked.data;
   if (valid.kind === 'compact') return new CompactTemplate(BpeTokenizer.load(valid.tokenizer));
-  const { directory, chatTemplate, variant, variables } = valid;
-  return new HuggingFaceTemplate(directory, {
-    ...(chatTemplate === undefined ? {} : { chatTemplate }),
-    ...(variant === undefined ? {} : { variant }),
-    ...(variables === undefined ? {} : { variables }),
-  });
+  const { kind: _, directory, ...options } = valid;
+  return new HuggingFaceTemplate(directory, options);
 }

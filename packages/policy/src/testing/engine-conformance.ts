@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { TreewardError } from '@treeward/base';
-import type { Engine, Policy, Sampled, SampleRequest, WeightsRef } from '../types.js';
+import { toPlainError, TreewardError } from '@treeward/base';
+import type { ReplyPart } from '@treeward/messages';
+import type { ChatReply, ChatRequest, Engine, Policy, Sampled, SampleRequest, WeightsRef } from '../types.js';
 
 /** What the suite needs to know about the engine under test. */
 export interface EngineUnderTest {
@@ -176,6 +177,93 @@ export function engineConformance(name: string, test: EngineUnderTest): void {
       expect(settledFirst.map(({ tokens }) => tokens.join())).not.toEqual(
         settledSecond.map(({ tokens }) => tokens.join()),
       );
+    });
+  });
+}
+
+/** What the suite needs of a server that speaks the protocol of a text-only engine. */
+export interface ChatEngineUnderTest {
+  engine: () => Engine;
+  /** Sets what the server answers next: a reply in its protocol, or a fault. */
+  reply: (parts: readonly ReplyPart[], finish: 'stop' | 'length') => void;
+  fault: (fault: number | 'hang' | 'drop', message?: string, thenReply?: boolean) => void;
+  /** Calls that reached the server since the last `reply` or `fault`. */
+  calls: () => number;
+  /** The key that the engine was given, which no error may show. */
+  secret: string;
+}
+
+/** The part of the contract that engines without ids have. */
+export function chatConformance(name: string, test: ChatEngineUnderTest): void {
+  const call: ReplyPart = { type: 'tool_call', id: 'call_1', name: 'Read', arguments: { path: 'a', n: [1] } };
+  const request: ChatRequest = {
+    messages: [
+      { role: 'system', text: 'Be brief.' },
+      { role: 'user', text: 'Read a.' },
+      { role: 'assistant', parts: [{ type: 'text', text: 'Yes.' }, call] },
+      { role: 'tool', callId: 'call_1', text: 'contents' },
+    ],
+    tools: [{ name: 'Read', description: 'Reads.', parameters: { type: 'object', properties: {} } }],
+    sampling: { temperature: 0.5, maxTokens: 64 },
+    tag: 'r1',
+  };
+  const chat = (signal?: AbortSignal): Promise<ChatReply> =>
+    test.engine().chat!(request, signal ? { signal } : {});
+
+  describe(`${name}: Engine without ids`, () => {
+    it('says that it has neither ids nor log-probabilities, and refuses to sample', async () => {
+      const facts = await test.engine().describe();
+      expect(facts).toMatchObject({ ids: false, logprobs: 'none' });
+      const sampling = { temperature: 1, topP: 1, topK: 0, bannedIds: [], maxTokens: 1, seed: 's' };
+      const ids = { prompt: Int32Array.of(1), stopIds: [], tag: 't', sampling };
+      await expect(test.engine().sample('current', ids)).rejects.toMatchObject({
+        code: 'ENGINE_E_TEXT_ONLY',
+      });
+    });
+
+    it('gives text and calls back as parts, with usage, finish and the model that answered', async () => {
+      test.reply([{ type: 'text', text: 'Two.' }, call, { ...call, id: 'call_2', arguments: {} }], 'stop');
+      expect(await chat()).toEqual({
+        parts: [{ type: 'text', text: 'Two.' }, call, { ...call, id: 'call_2', arguments: {} }],
+        finish: 'stop',
+        usage: { promptTokens: 11, completionTokens: 7 },
+        model: 'model-that-answered',
+      });
+      test.reply([{ type: 'text', text: 'cut' }], 'length');
+      expect((await chat()).finish).toBe('length');
+      test.reply([], 'stop');
+      expect((await chat()).parts).toEqual([{ type: 'text', text: '' }]);
+    });
+
+    it.each([429, 500, 503, 'drop' as const])('tries again after %s', async (fault) => {
+      test.fault(fault, 'busy', true);
+      expect((await chat()).parts).toEqual([{ type: 'text', text: 'ok' }]);
+      expect(test.calls()).toBe(2);
+    });
+
+    it.each([
+      [401, 'bad key', 'ENGINE_E_AUTH', 1],
+      [400, 'tools: wrong', 'ENGINE_E_REQUEST', 1],
+      [400, 'maximum context length is 10 tokens', 'ENGINE_E_CONTEXT', 1],
+      [404, 'no such model', 'ENGINE_E_REQUEST', 1],
+      [503, 'down', 'ENGINE_E_UPSTREAM', 3],
+      ['drop' as const, '', 'ENGINE_E_UNREACHABLE', 3],
+      ['hang' as const, '', 'ENGINE_E_TIMEOUT', 3],
+    ])('fails after %s (%s) as %s', async (fault, message, code, calls) => {
+      test.fault(fault, `${message} ${test.secret}`);
+      const error = await chat().catch((reason: unknown) => reason as TreewardError);
+      expect(error).toMatchObject({ code });
+      expect(JSON.stringify([(error as Error).message, toPlainError(error)])).not.toContain(test.secret);
+      expect(test.calls()).toBe(calls);
+    });
+
+    it('ends at once when aborted', async () => {
+      test.fault('hang');
+      const abort = new AbortController();
+      setTimeout(() => abort.abort(), 20);
+      await expect(chat(abort.signal)).rejects.toMatchObject({ code: 'ENGINE_E_ABORTED' });
+      await expect(chat(AbortSignal.abort())).rejects.toMatchObject({ code: 'ENGINE_E_ABORTED' });
+      expect(test.calls()).toBe(1);
     });
   });
 }
