@@ -274,9 +274,14 @@ export class CallRunner {
 
   /** A client that does not read its reply is left, after a while. */
   async #sent(sending: Promise<Outcome>, exchange: Exchange): Promise<Outcome> {
-    const timer = setTimeout(() => exchange.cut(), this.#context.limits.sendTimeoutMs);
+    let slow = false;
+    const timer = setTimeout(() => {
+      slow = true;
+      exchange.cut();
+    }, this.#context.limits.sendTimeoutMs);
     try {
-      return await sending;
+      const outcome = await sending;
+      return slow ? { ...outcome, delivery: 'partial', cause: 'gateway' } : outcome;
     } finally {
       clearTimeout(timer);
     }

@@ -13,7 +13,7 @@ export interface Watchers {
 }
 
 /** A tracer of whatever SDK the application registered; without one every span does nothing. */
-const tracer: Tracer = trace.getTracer('@treeward/gateway');
+const tracer = (): Tracer => trace.getTracer('@treeward/gateway');
 
 /** Milliseconds since the epoch, as spans take them, with the monotonic clock's resolution. */
 const clock = (): number => performance.timeOrigin + performance.now();
@@ -21,7 +21,7 @@ const clock = (): number => performance.timeOrigin + performance.now();
 /** Follows one call: time by phase, a span with its phases as children, one line of log. Texts only where asked for. */
 export class CallWatch {
   readonly #watchers: Watchers;
-  readonly #span: Span = tracer.startSpan('gateway.call');
+  readonly #span: Span = tracer().startSpan('gateway.call');
   readonly #phases: Partial<Record<Phase, number>> = {};
   readonly #texts: { messages?: readonly Message[]; reply?: readonly ReplyPart[] } = {};
   #graft: CallPrompt['graft']['reason'] | null = null;
@@ -53,7 +53,9 @@ export class CallWatch {
     this.#phases[phase] = (this.#phases[phase] ?? 0) + ms;
     if (!this.#span.isRecording()) return;
     const context = trace.setSpan(ROOT_CONTEXT, this.#span);
-    tracer.startSpan(`gateway.${phase}`, { startTime: start }, context).end(start + ms);
+    tracer()
+      .startSpan(`gateway.${phase}`, { startTime: start }, context)
+      .end(start + ms);
   }
 
   prompted(messages: readonly Message[], tokens: number, graft: CallPrompt['graft']['reason']): void {

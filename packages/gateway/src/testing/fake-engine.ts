@@ -99,5 +99,5 @@ export function callIds(
 }
 
 export function textIds(template: CompactTemplate, text: string): Int32Array {
-  return Int32Array.of(...bytes(text), special(template, '<eot>'));
+  return Int32Array.from([...bytes(text), special(template, '<eot>')]);
 }
