@@ -82,120 +82,158 @@ export const EVENT_TYPES: readonly RecordEvent['type'][] = [
 ];
 const TYPE_INDEX = new Map(EVENT_TYPES.map((type, index) => [type, index]));
 
-type Columns = {
-  [K in keyof FlatRecord as FlatRecord[K] extends Float64Array | Uint32Array ? K : never]: FlatRecord[K];
-};
-type ColumnName = keyof Columns;
+/** Columns of each table, in the order in which FlatColumns puts a row. */
+const TABLES = {
+  E: ['begin_E', 'end_E', 'line_E', 'type_E'],
+  A: [
+    ...(['event_A', 'call_A', 'time_A', 'messagesParent_A', 'messagesKept_A', 'messagesAppended_A'] as const),
+    ...(['dialectName_A', 'toolsName_A'] as const),
+  ],
+  P: [
+    ...(['event_P', 'call_P', 'parent_P', 'kept_P', 'appendedOffset_P', 'appendedCount_P'] as const),
+    ...(['length_P', 'reasonName_P'] as const),
+  ],
+  S: [
+    ...(['event_S', 'call_S', 'time_S', 'tokensOffset_S', 'tokensCount_S', 'logprobsOffset_S'] as const),
+    ...(['logprobsCount_S', 'finishName_S', 'policyName_S', 'policyVersion_S'] as const),
+  ],
+  D: [
+    ...(['event_D', 'call_D', 'time_D', 'firstByte_D', 'deliveryName_D', 'causeName_D'] as const),
+    'status_D',
+  ],
+} as const;
+
+type ColumnName = (typeof TABLES)[keyof typeof TABLES][number];
+type Columns = Pick<FlatRecord, ColumnName | 'names'>;
 
 /** The name says which array a column becomes: see the legend. */
-const isIndex = (name: ColumnName): boolean => name.startsWith('event_') || name.includes('Name_');
+function arrayOf(name: ColumnName, rows: number): Columns[ColumnName] {
+  if (name === 'type_E') return new Uint8Array(rows);
+  return name.startsWith('event_') || name.includes('Name_') ? new Uint32Array(rows) : new Float64Array(rows);
+}
 
-const COLUMNS: readonly ColumnName[] = [
-  ...(['begin_E', 'end_E', 'line_E'] as const),
-  ...(['event_A', 'call_A', 'time_A', 'messagesParent_A', 'messagesKept_A', 'messagesAppended_A'] as const),
-  ...(['dialectName_A', 'toolsName_A'] as const),
-  ...([
-    'event_P',
-    'call_P',
-    'parent_P',
-    'kept_P',
-    'appendedOffset_P',
-    'appendedCount_P',
-    'length_P',
-  ] as const),
-  ...(['reasonName_P'] as const),
-  ...(['event_S', 'call_S', 'time_S', 'tokensOffset_S', 'tokensCount_S', 'logprobsOffset_S'] as const),
-  ...(['logprobsCount_S', 'finishName_S', 'policyName_S', 'policyVersion_S'] as const),
-  ...(['event_D', 'call_D', 'time_D', 'firstByte_D', 'deliveryName_D', 'causeName_D', 'status_D'] as const),
-];
+/** Rows of numbers, one after the other in one array that grows by doubling: a push per column costs several times that. */
+class Rows {
+  readonly #width: number;
+  #values = new Float64Array(256);
+  #filled = 0;
+
+  constructor(width: number) {
+    this.#width = width;
+  }
+
+  get length(): number {
+    return this.#filled / this.#width;
+  }
+
+  put(value: number): void {
+    if (this.#filled === this.#values.length) {
+      const larger = new Float64Array(2 * this.#filled);
+      larger.set(this.#values);
+      this.#values = larger;
+    }
+    this.#values[this.#filled++] = value;
+  }
+
+  copyColumn(column: number, into: Columns[ColumnName]): void {
+    for (let row = 0, at = column; row < into.length; row++, at += this.#width) into[row] = this.#values[at]!;
+  }
+}
 
 /** Grows the columns event by event. */
 export class FlatColumns {
-  readonly names: string[] = [];
-  readonly #types: number[] = [];
-  readonly #columns = Object.fromEntries(COLUMNS.map((name) => [name, []])) as unknown as Record<
-    ColumnName,
-    number[]
-  >;
+  readonly #names: string[] = [];
   readonly #indices = new Map<string, number>();
+  readonly #events = new Rows(TABLES.E.length);
+  readonly #starts = new Rows(TABLES.A.length);
+  readonly #prompts = new Rows(TABLES.P.length);
+  readonly #samples = new Rows(TABLES.S.length);
+  readonly #ends = new Rows(TABLES.D.length);
+  #count = 0;
 
+  /** `text[begin, end)` is the event's line, number `line` of the file. */
   add(event: RecordEvent, line: number, begin: number, end: number): void {
-    const index = this.#types.length;
-    this.#types.push(TYPE_INDEX.get(event.type)!);
-    this.#columns.begin_E.push(begin);
-    this.#columns.end_E.push(end);
-    this.#columns.line_E.push(line);
+    const index = this.#count++;
+    const events = this.#events;
+    events.put(begin);
+    events.put(end);
+    events.put(line);
+    events.put(TYPE_INDEX.get(event.type)!);
     if (event.type === 'call.start') this.#start(event, index);
     else if (event.type === 'call.prompt') this.#prompt(event, index);
     else if (event.type === 'call.sampled') this.#sampled(event, index);
     else if (event.type === 'call.end') this.#end(event, index);
   }
 
-  finish(): Columns & Pick<FlatRecord, 'type_E' | 'names'> {
-    const arrays = COLUMNS.map((name) => {
-      const values = this.#columns[name];
-      return [name, isIndex(name) ? Uint32Array.from(values) : Float64Array.from(values)] as const;
-    });
-    const columns = Object.fromEntries(arrays) as unknown as Columns;
-    return { ...columns, type_E: Uint8Array.from(this.#types), names: this.names };
+  finish(): Columns {
+    const rows = { E: this.#events, A: this.#starts, P: this.#prompts, S: this.#samples, D: this.#ends };
+    const columns: [string, unknown][] = [['names', this.#names]];
+    for (const table of Object.keys(rows) as (keyof typeof rows)[]) {
+      TABLES[table].forEach((name, column) => {
+        const values = arrayOf(name, rows[table].length);
+        rows[table].copyColumn(column, values);
+        columns.push([name, values]);
+      });
+    }
+    return Object.fromEntries(columns) as unknown as Columns;
   }
 
   #name(text: string): number {
     let index = this.#indices.get(text);
     if (index === undefined) {
-      index = this.names.push(text) - 1;
+      index = this.#names.push(text) - 1;
       this.#indices.set(text, index);
     }
     return index;
   }
 
   #start({ call, time, dialect, messages, tools }: CallStart, index: number): void {
-    const columns = this.#columns;
-    columns.event_A.push(index);
-    columns.call_A.push(call);
-    columns.time_A.push(time);
-    columns.messagesParent_A.push(messages.parent ?? -1);
-    columns.messagesKept_A.push(messages.kept);
-    columns.messagesAppended_A.push(messages.appended.length);
-    columns.dialectName_A.push(this.#name(dialect));
-    columns.toolsName_A.push(this.#name(tools.hash));
+    const rows = this.#starts;
+    rows.put(index);
+    rows.put(call);
+    rows.put(time);
+    rows.put(messages.parent ?? -1);
+    rows.put(messages.kept);
+    rows.put(messages.appended.length);
+    rows.put(this.#name(dialect));
+    rows.put(this.#name(tools.hash));
   }
 
   #prompt({ call, prompt, graft }: CallPrompt, index: number): void {
-    const columns = this.#columns;
-    columns.event_P.push(index);
-    columns.call_P.push(call);
-    columns.parent_P.push(prompt.parent ?? -1);
-    columns.kept_P.push(prompt.kept);
-    columns.appendedOffset_P.push(prompt.appended.offset);
-    columns.appendedCount_P.push(prompt.appended.count);
-    columns.length_P.push(prompt.length);
-    columns.reasonName_P.push(this.#name(graft.reason));
+    const rows = this.#prompts;
+    rows.put(index);
+    rows.put(call);
+    rows.put(prompt.parent ?? -1);
+    rows.put(prompt.kept);
+    rows.put(prompt.appended.offset);
+    rows.put(prompt.appended.count);
+    rows.put(prompt.length);
+    rows.put(this.#name(graft.reason));
   }
 
   #sampled({ call, time, tokens, logprobs, finish, policy }: CallSampled, index: number): void {
-    const columns = this.#columns;
-    columns.event_S.push(index);
-    columns.call_S.push(call);
-    columns.time_S.push(time);
-    columns.tokensOffset_S.push(tokens.offset);
-    columns.tokensCount_S.push(tokens.count);
-    columns.logprobsOffset_S.push(logprobs.offset);
-    columns.logprobsCount_S.push(logprobs.count);
-    columns.finishName_S.push(this.#name(finish));
-    columns.policyName_S.push(this.#name(policy.id));
-    columns.policyVersion_S.push(policy.version);
+    const rows = this.#samples;
+    rows.put(index);
+    rows.put(call);
+    rows.put(time);
+    rows.put(tokens.offset);
+    rows.put(tokens.count);
+    rows.put(logprobs.offset);
+    rows.put(logprobs.count);
+    rows.put(this.#name(finish));
+    rows.put(this.#name(policy.id));
+    rows.put(policy.version);
   }
 
   #end({ call, time, firstByte, delivery, cause, status }: CallEnd, index: number): void {
-    const columns = this.#columns;
-    columns.event_D.push(index);
-    columns.call_D.push(call);
-    columns.time_D.push(time);
-    columns.firstByte_D.push(firstByte ?? Number.NaN);
-    columns.deliveryName_D.push(this.#name(delivery));
-    columns.causeName_D.push(this.#name(cause));
-    columns.status_D.push(status);
+    const rows = this.#ends;
+    rows.put(index);
+    rows.put(call);
+    rows.put(time);
+    rows.put(firstByte ?? Number.NaN);
+    rows.put(this.#name(delivery));
+    rows.put(this.#name(cause));
+    rows.put(status);
   }
 }
 

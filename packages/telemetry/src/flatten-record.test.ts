@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-describe('flattenRecord', () => {
+describe('flattenRecord', { timeout: 60_000 }, () => {
   it('numbers the types as the schema names them', () => {
     expect([...EVENT_TYPES].sort()).toEqual(Object.keys(eventSchemas).sort());
   });

@@ -5,7 +5,7 @@ import { isJson, MAX_JSON_DEPTH } from './json-value.js';
 import { eventSchema, eventSchemas } from './schema.js';
 import { arbitraryEvent, mutatedEvent } from './testing/arbitrary-event.js';
 
-describe('isEvent', () => {
+describe('isEvent', { timeout: 60_000 }, () => {
   it('accepts every event of the union, as the schema does', () => {
     const seen = new Set<string>();
     fc.assert(

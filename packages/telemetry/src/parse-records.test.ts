@@ -25,7 +25,7 @@ async function batch(): Promise<string[]> {
   return directories;
 }
 
-describe('parseRecords', () => {
+describe('parseRecords', { timeout: 60_000 }, () => {
   it('parses on threads what readRecord reads, and lets no bad record sink the others', async () => {
     const directories = await batch();
     const outcomes = await parseRecords(directories, { threads: 2 });
