@@ -2,12 +2,12 @@ import { TreewardError } from '@treeward/base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalKey } from './canonical.js';
-import { dialectForPath, dialects } from './dialects.js';
+import { countingDialectForPath, dialectForPath, dialectOfClient, dialects } from './dialects.js';
 import { encodeServerEvent, textPieces } from './sse.js';
 import { reply as anyReply } from './testing/arbitraries.js';
 import type { Message, Reply, ServerEvent } from './types.js';
 
-const { 'anthropic-messages': anthropic, 'openai-chat': openai } = dialects;
+const { 'anthropic-messages': anthropic, 'openai-chat': openai, 'openai-responses': responses } = dialects;
 
 const keyOf = (reply: Reply): string => canonicalKey({ role: 'assistant', parts: reply.parts });
 const payload = (event: ServerEvent): any => JSON.parse(event.data); // eslint-disable-line @typescript-eslint/no-explicit-any
@@ -58,11 +58,24 @@ function assembleOpenai(events: ServerEvent[]): Record<string, unknown> {
   return message;
 }
 
+/** The items of a stream, as a client sends them back. */
+const assembleResponses = (events: ServerEvent[]): unknown[] =>
+  events
+    .map(payload)
+    .filter(({ type }) => type === 'response.output_item.done')
+    .map(({ item }) => item);
+
+const parsedItems = (items: unknown[]): Message => {
+  const { messages } = responses.parse({ input: items });
+  expect(messages).toHaveLength(1);
+  return messages[0]!;
+};
+
 const parsedBack = (dialect: typeof anthropic, message: unknown): Message =>
   dialect.parse({ messages: [message] }).messages.at(-1)!;
 
 describe('a reply that comes back as history', () => {
-  it('is the same turn, whole or streamed, in both dialects', () => {
+  it('is the same turn, whole or streamed, in every dialect', () => {
     fc.assert(
       fc.property(anyReply, (reply) => {
         const meta = { id: reply.id, model: reply.model, promptTokens: reply.usage.promptTokens };
@@ -71,6 +84,8 @@ describe('a reply that comes back as history', () => {
           parsedBack(anthropic, assembleAnthropic([...anthropic.opening(meta), ...anthropic.events(reply)])),
           parsedBack(openai, (openai.render(reply) as any).choices[0].message), // eslint-disable-line @typescript-eslint/no-explicit-any
           parsedBack(openai, assembleOpenai([...openai.opening(meta), ...openai.events(reply)])),
+          parsedItems((responses.render(reply) as any).output), // eslint-disable-line @typescript-eslint/no-explicit-any
+          parsedItems(assembleResponses(responses.events(reply))),
         ];
         for (const message of returned) expect(canonicalKey(message)).toBe(keyOf(reply));
       }),
@@ -172,6 +187,7 @@ describe('Anthropic Messages, parsed', () => {
           role: 'assistant',
           content: [
             { type: 'thinking', thinking: 'hm', signature: 's' },
+            { type: 'redacted_thinking', data: 'x' },
             { type: 'text', text: 'ok' },
             { type: 'tool_use', id: 't1', name: 'Read', input: { file_path: 'a' } },
             { type: 'tool_use', id: 't2', name: 'List', input: {} },
@@ -247,6 +263,12 @@ describe('Anthropic Messages, parsed', () => {
     expect(code(() => parse({ messages: [{ role: 'user', content: image }] }))).toBe('DIALECT_E_IMAGE');
     const inResult = [{ type: 'tool_result', tool_use_id: 'a', content: image }];
     expect(code(() => parse({ messages: [{ role: 'user', content: inResult }] }))).toBe('DIALECT_E_IMAGE');
+    expect(() => parse({ messages: [{ role: 'user', content: inResult }] })).toThrow(
+      /^messages\.0\.content\.0\.content\.0: /,
+    );
+    const document = [{ type: 'document', source: { type: 'base64', data: '' } }];
+    expect(code(() => parse({ messages: [{ role: 'user', content: document }] }))).toBe('DIALECT_E_FILE');
+    expect(() => parse({ system: document, messages: [] })).toThrow(/^system\.0: .*document/);
   });
 });
 
@@ -296,6 +318,8 @@ describe('Chat Completions, parsed', () => {
   it('names what it cannot take', () => {
     const user = (content: unknown) => ({ messages: [{ role: 'user', content }] });
     expect(code(() => parse(user([{ type: 'image_url', image_url: { url: '' } }])))).toBe('DIALECT_E_IMAGE');
+    expect(code(() => parse(user([{ type: 'file', file: {} }])))).toBe('DIALECT_E_FILE');
+    expect(code(() => parse(user([{ type: 'input_audio', input_audio: {} }])))).toBe('DIALECT_E_FILE');
     expect(() => parse({ ...user('x'), n: 2 })).toThrow(/^n: only one choice/);
     expect(code(() => parse({ messages: 'x' }))).toBe('DIALECT_E_BODY');
   });
@@ -314,6 +338,15 @@ describe('errors', () => {
     expect(openai.error(401, 'm')).toEqual({
       error: { message: 'm', type: 'invalid_request_error', param: null, code: 'invalid_api_key' },
     });
+    expect(responses.error(500, 'm')).toEqual({
+      error: { message: 'm', type: 'server_error', param: null, code: null },
+    });
+    expect(responses.contextExceeded(600, 512)).toMatchObject({
+      error: {
+        code: 'context_length_exceeded',
+        message: expect.stringContaining('exceeds the context window'),
+      },
+    });
     expect(openai.contextExceeded(600, 512)).toMatchObject({
       error: {
         code: 'context_length_exceeded',
@@ -329,5 +362,37 @@ describe('dialectForPath', () => {
     expect(dialectForPath('/v1/chat/completions')).toBe(openai);
     expect(dialectForPath('/v1/responses')).toBe(dialects['openai-responses']);
     expect(dialectForPath('/v1/embeddings')).toBeNull();
+    expect(countingDialectForPath('/v1/messages/count_tokens')).toBe(anthropic);
+    expect(countingDialectForPath('/v1/responses/input_tokens')).toBe(responses);
+    expect(countingDialectForPath('/v1/messages')).toBeNull();
+  });
+
+  it('tells whose client asks by its path, or else by its headers', () => {
+    const version = { 'anthropic-version': '2023-06-01' };
+    expect(dialectOfClient('/v1/models?limit=1', version)).toBe(anthropic);
+    expect(dialectOfClient('/v1/models', {})).toBe(openai);
+    expect(dialectOfClient('/r/other/v1/messages/?beta=true', {})).toBe(anthropic);
+    expect(dialectOfClient('/v1/responses', version)).toBe(responses);
+  });
+});
+
+describe('models', () => {
+  it('have the shape of the dialect', () => {
+    const time = '1970-01-01T00:00:00Z';
+    expect(anthropic.models(null)).toEqual({
+      data: [{ type: 'model', id: 'policy', display_name: 'policy', created_at: time }],
+      has_more: false,
+      first_id: 'policy',
+      last_id: 'policy',
+    });
+    expect(anthropic.models('a/b')).toEqual({
+      type: 'model',
+      id: 'a/b',
+      display_name: 'a/b',
+      created_at: time,
+    });
+    const model = { id: 'policy', object: 'model', created: 0, owned_by: 'treeward' };
+    expect(openai.models(null)).toEqual({ object: 'list', data: [model] });
+    expect(responses.models('a/b')).toEqual({ ...model, id: 'a/b' });
   });
 });
