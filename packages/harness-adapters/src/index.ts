@@ -13,3 +13,5 @@ export { adapterByName, adapters, registerAdapter, requireInstalled } from './re
 export { toolCall } from './tool-call.js';
 export { harnessCache } from './cache.js';
 export { canonicaliser, type CanonicalRules } from './canonical/canonicaliser.js';
+export { probeHarness, type ProbeReport } from './probe/probe.js';
+export type { ProbeFacts } from './probe/facts.js';

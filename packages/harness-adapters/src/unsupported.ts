@@ -1,5 +1,5 @@
 import { TreewardError } from '@treeward/base';
-import type { HarnessTask } from './types.js';
+import type { HarnessTask, McpServer } from './types.js';
 
 /** @throws TreewardError HARNESS_E_UNSUPPORTED naming the field of the task that this harness cannot follow */
 export function refuse(
@@ -18,3 +18,20 @@ export function refuse(
 }
 
 const WHAT = { mcpServers: 'MCP servers', resume: 'way to go on with an earlier conversation' } as const;
+
+/**
+ * The task's MCP servers.
+ * @throws TreewardError HARNESS_E_MCP_NAME for a name that cannot be a part of a tool's name everywhere
+ */
+export function mcpServersOf(task: HarnessTask | undefined): readonly McpServer[] {
+  const servers = task?.mcpServers ?? [];
+  for (const { name } of servers) {
+    if (/^[A-Za-z0-9_-]{1,32}$/.test(name)) continue;
+    throw new TreewardError(
+      'HARNESS_E_MCP_NAME',
+      `mcpServers: the name "${name}" is not of 1 to 32 letters, digits, dashes and underscores`,
+      { data: { name }, hints: ['it becomes a part of the names of the tools that the server offers'] },
+    );
+  }
+  return servers;
+}

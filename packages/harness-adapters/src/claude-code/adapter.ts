@@ -4,6 +4,7 @@ import { modulesOf, packageVersion } from '../cache.js';
 import { sessionUuid } from '../session-id.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter, McpServer } from '../types.js';
+import { mcpServersOf } from '../unsupported.js';
 import { canonicaliseClaudeCode } from './canonicalise.js';
 import { identifyClaudeCode } from './identify.js';
 import { parseClaudeTranscript } from './transcript.js';
@@ -67,7 +68,7 @@ export const claudeCode: HarnessAdapter = {
         '-p',
         ...['--output-format', 'text'],
         ...(task.tools === 'all' ? [] : ['--tools', 'Bash,Read,Edit,Write']),
-        ...mcpOptions(task.mcpServers ?? []),
+        ...mcpOptions(mcpServersOf(task)),
         '--dangerously-skip-permissions',
         ...['--model', 'treeward-policy'],
         ...[task.resume ? '--resume' : '--session-id', sessionUuid(endpoint.rolloutId)],

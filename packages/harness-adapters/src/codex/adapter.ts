@@ -4,6 +4,7 @@ import { modulesOf, packageVersion } from '../cache.js';
 import { editCommand, execCommand, readCommand, writeCommand } from '../shell-verbs.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter, ToolNames } from '../types.js';
+import { mcpServersOf } from '../unsupported.js';
 import { canonicaliseCodex } from './canonicalise.js';
 import { codexConfig, mcpOptions, SMALL_TOOLS } from './config.js';
 import { identifyCodex } from './identify.js';
@@ -57,7 +58,7 @@ export const codex: HarnessAdapter = {
         // Its own sandbox cannot nest in ours.
         '--dangerously-bypass-approvals-and-sandbox',
         ...(task.tools === 'all' ? [] : SMALL_TOOLS),
-        ...mcpOptions(task.mcpServers ?? []),
+        ...mcpOptions(mcpServersOf(task)),
         '-', // the prompt comes by stdin: it may start with a dash and be long
       ],
       run: {

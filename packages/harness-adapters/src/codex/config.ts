@@ -55,7 +55,7 @@ export const mcpOptions = (servers: readonly McpServer[]): string[] =>
     const fields = [`command=${toml(command)}`, `args=[${args.map(toml).join(',')}]`];
     const variables = Object.entries(env ?? {}).map(([key, value]) => `${toml(key)}=${toml(value)}`);
     if (variables.length > 0) fields.push(`env={${variables.join(',')}}`);
-    return ['-c', `mcp_servers.${toml(name)}={${fields.join(',')}}`];
+    return ['-c', `mcp_servers.${name}={${fields.join(',')}}`];
   });
 
 /** A basic string of TOML: JSON's escapes are a part of it. */

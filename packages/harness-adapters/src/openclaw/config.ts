@@ -1,4 +1,5 @@
 import type { Endpoint, HarnessTask } from '../types.js';
+import { mcpServersOf } from '../unsupported.js';
 
 /** Longer than any rollout: the rollout's own clock ends a run, not an idle default of two minutes. */
 const TIMEOUT_SECONDS = 3600;
@@ -15,7 +16,7 @@ export function openclawConfig(
   endpoint: Endpoint,
   task: HarnessTask | undefined,
 ): Record<string, unknown> {
-  const servers = (task?.mcpServers ?? []).map(({ name, command, args, env }) => [
+  const servers = mcpServersOf(task).map(({ name, command, args, env }) => [
     name,
     { command, args, ...(env && { env }) },
   ]);

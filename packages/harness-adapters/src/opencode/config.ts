@@ -1,11 +1,12 @@
 import type { Endpoint, HarnessTask } from '../types.js';
+import { mcpServersOf } from '../unsupported.js';
 
 /** Tools beyond the four of the adapter. */
 const EXTRAS = ['glob', 'grep', 'skill', 'task', 'todowrite', 'webfetch'];
 
 /** opencode's JSON config: one provider, our endpoint; no sharing, no update, nobody to ask for permission. */
 export function opencodeConfig(endpoint: Endpoint, task: HarnessTask): Record<string, unknown> {
-  const servers = (task.mcpServers ?? []).map(({ name, command, args, env }) => [
+  const servers = mcpServersOf(task).map(({ name, command, args, env }) => [
     name,
     { type: 'local', command: [command, ...args], enabled: true, ...(env && { environment: env }) },
   ]);

@@ -1,0 +1,21 @@
+export { runScripted, type ScriptedOutcome, type ScriptedRun } from './run.js';
+export {
+  call,
+  inOrder,
+  say,
+  scriptView,
+  type Fault,
+  type Script,
+  type Scripted,
+  type ScriptView,
+} from './script.js';
+export { scriptedServer, type ScriptedCall, type ScriptedServer } from './server.js';
+export {
+  claudeCompaction,
+  claudeSubagents,
+  faults,
+  mcp,
+  openclawSubagents,
+  resumed,
+  type Scenario,
+} from './scenarios.js';
