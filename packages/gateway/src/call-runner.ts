@@ -11,6 +11,7 @@ import { Conversation, type GrownPrompt } from './conversation.js';
 import type { EncodedText } from './encoded-text.js';
 import { Exchange, type ExchangeTiming, type Outcome } from './exchange.js';
 import { manifestHash } from './message-key.js';
+import type { Pacer } from './pacer.js';
 import { readBody } from './read-body.js';
 import { replyId, toolCallId } from './reply-ids.js';
 import type { Sampler } from './sampler.js';
@@ -31,6 +32,7 @@ export interface CallContext {
   encoded: EncodedText;
   canonicalise: Canonicaliser;
   identify: (request: RequestFacts) => Identity | null;
+  pacer: Pacer;
   timing: ExchangeTiming;
   closeGraceMs: number;
   limits: ClientLimits;
@@ -110,10 +112,12 @@ export class CallRunner {
       const bytes = await watch.time('read', () =>
         readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs }),
       );
-      return watch.time('parse', () => ({
-        request: dialect.parse(parseJson(bytes)),
-        bodyHash: createHash('sha256').update(bytes).digest('hex'),
-      }));
+      return await this.#context.pacer.run(() =>
+        watch.time('parse', () => ({
+          request: dialect.parse(parseJson(bytes)),
+          bodyHash: createHash('sha256').update(bytes).digest('hex'),
+        })),
+      );
     } catch (error) {
       const known = TreewardError.isInstance(error);
       const status = known ? Number(error.data['status'] ?? 400) : 500;

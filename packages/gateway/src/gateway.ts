@@ -4,6 +4,7 @@ import { EncodedText } from './encoded-text.js';
 import { inlineEncoder, threadedEncoder, type Encoder } from './encoder.js';
 import { Endpoint } from './endpoint.js';
 import { GatewayMetrics } from './gateway-metrics.js';
+import { Pacer } from './pacer.js';
 import { Sampler } from './sampler.js';
 import type {
   Canonicaliser,
@@ -56,6 +57,7 @@ export class Gateway implements GatewayControl {
       }),
       template,
       encoded,
+      pacer: new Pacer(),
       timing: {
         openAfterMs: options.openAfterMs ?? 3000,
         keepAliveMs: options.keepAliveMs ?? 5000,
