@@ -1,4 +1,4 @@
-import type { CausalOrder, EdgeType, TreeCall, TreeEdge } from './types.js';
+import type { CausalOrder, EdgeType, RolloutTree, TreeCall, TreeEdge } from './types.js';
 
 // C calls, L links.
 
@@ -17,8 +17,21 @@ export function isCausal(type: EdgeType): boolean {
   return CAUSAL.has(type);
 }
 
+/** What an order needs of a call. */
+export type OrderedCall = Pick<TreeCall, 'call' | 'role'>;
+
+/** Both orders over `calls`, which stand in the order of their arrival (causes before effects). */
+export function causalOrders(
+  calls: readonly OrderedCall[],
+  edges: readonly OrderedEdge[],
+): RolloutTree['causal'] {
+  return { chain: chainOrder(calls), lineage: lineageOrder(calls, edges) };
+}
+
+export type OrderedEdge = Pick<TreeEdge, 'from' | 'to' | 'type'>;
+
 /** Every call leads to the next one that starts; side calls have no part. `calls` in causal order. */
-export function chainOrder(calls: readonly TreeCall[]): CausalOrder {
+function chainOrder(calls: readonly OrderedCall[]): CausalOrder {
   const work = calls.flatMap(({ role }, position) => (role === 'side' ? [] : [position]));
   const next = new Map(work.map((position, k) => [position, work[k + 1]]));
   return toCsr(
@@ -36,7 +49,7 @@ export function chainOrder(calls: readonly TreeCall[]): CausalOrder {
  * started, calls that run in parallel with the first one, and whatever the first one cannot have caused because the
  * reply itself started both. An ambiguous edge makes its call a sink. `calls` in causal order.
  */
-export function lineageOrder(calls: readonly TreeCall[], edges: readonly TreeEdge[]): CausalOrder {
+function lineageOrder(calls: readonly OrderedCall[], edges: readonly OrderedEdge[]): CausalOrder {
   const positionOf = new Map(calls.map(({ call }, position) => [call, position]));
   const out: { to: number; type: EdgeType }[][] = calls.map(() => []);
   const into: number[][] = calls.map(() => []);

@@ -17,3 +17,8 @@ export { readTree, writeTree } from './tree-file.js';
 export { summarise, type TreeSummary } from './summary.js';
 export { describeTree, treeToJson } from './describe.js';
 export type { RecoverOutcome, RecoverTask } from './recover-worker.js';
+export { causalOrders, type OrderedCall, type OrderedEdge } from './causal-order.js';
+export { causalAdvantages, type CausalCredit } from './causal-advantages.js';
+export { applyPreset, presets, type CreditSettings, type Preset } from './presets.js';
+export { confidenceOf, evidencePattern, readCalibration, type Calibration } from './calibration.js';
+export { EVIDENCE, type Evidence } from './evidence.js';

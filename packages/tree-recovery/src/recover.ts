@@ -1,6 +1,6 @@
 import type { RolloutRecord } from '@treeward/telemetry';
 import { confidenceOf } from './calibration.js';
-import { chainOrder, lineageOrder } from './causal-order.js';
+import { causalOrders } from './causal-order.js';
 import { causalSequence } from './causal-sequence.js';
 import { collectCalls, type RecordedCall } from './collect-calls.js';
 import { ContextTree, EMPTY_CONTEXT, type Position } from './context-tree.js';
@@ -103,7 +103,7 @@ export function recoverTree(record: RecordInput): RolloutTree {
     edges,
     runs: runsOf(calls, edges),
     epochs,
-    causal: { chain: chainOrder(calls), lineage: lineageOrder(calls, edges) },
+    causal: causalOrders(calls, edges),
     issues: settled(issues),
     verdict: verdictOf({
       hasStart: collected.rollout !== null,
