@@ -546,11 +546,11 @@ describe('openai, responses', () => {
       output: [],
     });
     test.engine.down = 'RPC_E_UNREACHABLE';
-    expect(await streamed()).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
+    expect(await streamed()).toMatchObject({ status: 'failed', error: { code: 'server_is_overloaded' } });
     expect((await ends()).map(({ cause, status }) => [cause, status])).toEqual([
       ['done', 200],
       ['done', 400],
-      ['engine', 500],
+      ['engine', 503],
     ]);
   });
 });

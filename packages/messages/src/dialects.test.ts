@@ -341,6 +341,9 @@ describe('errors', () => {
     expect(responses.error(500, 'm')).toEqual({
       error: { message: 'm', type: 'server_error', param: null, code: null },
     });
+    expect(responses.error(responses.overloadedStatus, 'm')).toMatchObject({
+      error: { type: 'server_error', code: 'server_is_overloaded' },
+    });
     expect(responses.contextExceeded(600, 512)).toMatchObject({
       error: {
         code: 'context_length_exceeded',

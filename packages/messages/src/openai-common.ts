@@ -1,6 +1,7 @@
 const ERROR_TYPE: Record<number, { type: string; code: string | null }> = {
   401: { type: 'invalid_request_error', code: 'invalid_api_key' },
   429: { type: 'rate_limit_error', code: 'rate_limit_exceeded' },
+  503: { type: 'server_error', code: 'server_is_overloaded' },
 };
 
 export interface OpenaiErrorBody {

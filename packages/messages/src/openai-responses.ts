@@ -135,7 +135,8 @@ function itemEvents(reply: Reply, part: ReplyPart, output_index: number): ({ typ
 export const openaiResponses: Dialect = {
   name: 'openai-responses',
   path: '/v1/responses',
-  overloadedStatus: 500,
+  // With its code, the one server fault that codex does not ask again for five times five.
+  overloadedStatus: 503,
   // Its clients begin compaction at a failed response in the stream, not at a status.
   contextExceededInStream: true,
   counting: {
