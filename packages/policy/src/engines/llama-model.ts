@@ -8,6 +8,7 @@ import {
 } from 'node-llama-cpp';
 import { randomStream, TreewardError } from '@treeward/base';
 import type { Policy, Sampled, SampleRequest } from '../types.js';
+import { commonPrefix, copyPrefix } from './prefix-copy.js';
 import { SlotPool, type Slot } from './slot-pool.js';
 
 /** Tokens per llama batch: one prefill of a short conversation, or one token of very many sequences. */
@@ -15,6 +16,18 @@ const BATCH_SIZE = 512;
 
 /** llama.cpp reads 2^32 - 1 as "seed from the clock". */
 const SEEDS = 0xffff_ffff;
+
+/** Counted over all versions of the weights. */
+export interface LlamaStats {
+  calls: number;
+  /** Of all prompts, wherever their keys and values came from. */
+  promptTokens: number;
+  /** Of these, found in the sequence that the rollout used before. */
+  reusedTokens: number;
+  /** Of these, copied from another sequence (a shared tool manifest, the same task). */
+  copiedTokens: number;
+  sampledTokens: number;
+}
 
 /** One version of the weights with its own context and sequences: a call that started here ends here. */
 export class LlamaModelVersion {
@@ -25,11 +38,19 @@ export class LlamaModelVersion {
   readonly #contextLength: number;
   readonly #slots: SlotPool<LlamaContextSequence>;
   readonly #biases = new Map<string, TokenBias>();
+  readonly #stats: LlamaStats;
   #calls = 0;
   #retired: (() => void) | null = null;
 
-  private constructor(policy: Policy, model: LlamaModel, context: LlamaContext, contextLength: number) {
+  private constructor(
+    policy: Policy,
+    model: LlamaModel,
+    context: LlamaContext,
+    contextLength: number,
+    stats: LlamaStats,
+  ) {
     this.policy = policy;
+    this.#stats = stats;
     this.#model = model;
     this.#context = context;
     this.#contextLength = contextLength;
@@ -43,6 +64,7 @@ export class LlamaModelVersion {
     policy: Policy,
     path: string,
     options: { contextLength: number; sequences: number; threads: number },
+    stats: LlamaStats,
   ): Promise<LlamaModelVersion> {
     let model: LlamaModel | undefined;
     try {
@@ -60,7 +82,7 @@ export class LlamaModelVersion {
         experimentalKvCacheValueType: 'F32',
         failedCreationRemedy: false,
       });
-      return new LlamaModelVersion({ ...policy }, model, context, options.contextLength);
+      return new LlamaModelVersion({ ...policy }, model, context, options.contextLength, stats);
     } catch (cause) {
       await model?.dispose();
       throw new TreewardError(
@@ -116,6 +138,8 @@ export class LlamaModelVersion {
     const tokens: number[] = [];
     const logprobs: number[] = [];
     let pending = await this.#keepPrefix(slot, prompt);
+    this.#stats.calls++;
+    this.#stats.promptTokens += prompt.length;
     while (!signal.aborted) {
       // Each token has its own seed out of this call's stream: what else runs at the same time cannot change a draw.
       const ask = {
@@ -131,6 +155,7 @@ export class LlamaModelVersion {
       if (next?.token == null || !(next.confidence! > 0))
         return this.#sampled(request, tokens, logprobs, 'error');
       tokens.push(next.token);
+      this.#stats.sampledTokens++;
       logprobs.push(Math.min(0, Math.log(next.confidence!)));
       if (stopIds.includes(next.token)) return this.#sampled(request, tokens, logprobs, 'stop');
       const full = prompt.length + tokens.length >= this.#contextLength;
@@ -143,16 +168,18 @@ export class LlamaModelVersion {
 
   /** Drops from the cache what is not the start of `prompt`; returns what is left to evaluate (at least one token). */
   async #keepPrefix(slot: Slot<LlamaContextSequence>, prompt: Int32Array): Promise<number[]> {
-    const { cached, sequence } = slot;
-    const limit = Math.min(cached.length, prompt.length - 1);
-    let keep = 0;
-    while (keep < limit && cached[keep] === prompt[keep]) keep++;
+    const { sequence } = slot;
+    const own = commonPrefix(slot.cached, prompt, prompt.length - 1);
+    const copied = await copyPrefix(slot, this.#slots.slots, prompt, own);
+    const keep = copied ?? own;
     // By the sequence's own count: after an error it may hold more than `cached` admits.
     if (keep === 0) await sequence.clearHistory();
     else if (keep < sequence.nextTokenIndex) {
       await sequence.eraseContextTokenRanges([{ start: keep, end: sequence.nextTokenIndex }]);
     }
-    cached.length = keep;
+    slot.cached.length = keep;
+    if (copied === null) this.#stats.reusedTokens += keep;
+    else this.#stats.copiedTokens += keep;
     return [...prompt.subarray(keep)];
   }
 

@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { engineEnvironment, engineMain, type EngineConfig } from '../engine-config.js';
 import { remoteEngine } from '../engine-server.js';
+import { probeEngine } from '../probe/probe-engine.js';
 import { engineConformance } from '../testing/engine-conformance.js';
 import { referenceLogprobs } from '../testing/reference-model.js';
 import { writeTinyGguf } from '../testing/tiny-gguf.js';
 import { randomWeights, TINY } from '../testing/tiny-model.js';
 import type { Engine, SampleRequest } from '../types.js';
+import { LlamaEngine } from './llama.js';
 
 // The engine runs as it does in a run: in its own process, from dist.
 const dir = mkdtempSync(join(tmpdir(), 'policy-llama-'));
@@ -111,6 +113,11 @@ describe('LlamaEngine', () => {
     expect(stderr).toContain('UV_THREADPOOL_SIZE=1');
   });
 
+  it('is what it says it is, by the probe', async () => {
+    const said = await engine.describe();
+    expect(await probeEngine(engine)).toEqual({ ...said, temperature: true, seed: true });
+  });
+
   it('draws from the distribution it reports', async () => {
     const draws = 1500;
     const counts = new Map<number, number>();
@@ -157,6 +164,58 @@ describe('LlamaEngine', () => {
       const reference = referenceLogprobs(TINY, weights[0], [...prompt, ...tokens], { banned: bannedIds });
       [...tokens].forEach((id, i) => {
         expect(Math.abs(logprobs[i]! - reference[prompt.length - 1 + i]![id]!)).toBeLessThan(1e-4);
+      });
+    }
+  });
+
+  it('takes a prefix that another rollout has evaluated, and gives the same numbers', async () => {
+    const local = new LlamaEngine({ contextLength: 160, sequences: 3 });
+    await local.load({ id: 'run', version: 1 }, { format: 'gguf', path: files[0] });
+    const head = Array.from({ length: 60 }, (_, t) => 10 + ((t * 17) % 250));
+    const ask = (tag: string, tail: number[]) =>
+      local.sample('current', { ...request(tag), prompt: Int32Array.from([...head, ...tail]) });
+    await ask('first', [20, 21, 22]);
+    expect(local.stats()).toEqual({
+      calls: 1,
+      promptTokens: 63,
+      reusedTokens: 0,
+      copiedTokens: 0,
+      sampledTokens: 30,
+    });
+    const second = await ask('second', [30, 31]);
+    expect(local.stats()).toMatchObject({ promptTokens: 125, reusedTokens: 0, copiedTokens: 60 });
+    const whole = [...second.prompt, ...second.tokens];
+    const third = await local.sample('current', {
+      ...request('third'),
+      tag: 'second',
+      prompt: Int32Array.from([...whole, 40]),
+    });
+    // All but the last sampled token, which nothing had been drawn behind.
+    expect(local.stats()).toMatchObject({ reusedTokens: whole.length - 1, copiedTokens: 60 });
+    for (const { prompt, tokens, logprobs } of [second, third]) {
+      const reference = referenceLogprobs(TINY, weights[0], [...prompt, ...tokens], { banned: bannedIds });
+      [...tokens].forEach((id, i) => {
+        expect(Math.abs(logprobs[i]! - reference[prompt.length - 1 + i]![id]!)).toBeLessThan(1e-4);
+      });
+    }
+    await local.close();
+  });
+
+  it('copies prefixes out of sequences that are decoding, without disturbing them', async () => {
+    const head = Array.from({ length: 50 }, (_, t) => 10 + ((t * 13) % 250));
+    const calls = Array.from({ length: 40 }, (_, i) => ({
+      ...request(`shared${i}`, { maxTokens: 12 }),
+      prompt: Int32Array.from([
+        ...head,
+        ...Array.from({ length: 5 + (i % 7) }, (_, t) => 10 + ((i * 37 + t) % 250)),
+      ]),
+    }));
+    for (const { prompt, tokens, logprobs } of await Promise.all(
+      calls.map((call) => engine.sample('current', call)),
+    )) {
+      const reference = referenceLogprobs(TINY, weights[0], [...prompt, ...tokens], { banned: bannedIds });
+      [...tokens].forEach((id, i) => {
+        expect(Math.abs(logprobs[i]! - reference[prompt.length - 1 + i]![id]!)).toBeLessThan(1e-3);
       });
     }
   });

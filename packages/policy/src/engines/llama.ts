@@ -3,7 +3,7 @@ import { getLlama, LlamaLogLevel, type Llama } from 'node-llama-cpp';
 import { TreewardError } from '@treeward/base';
 import type { Engine, EngineFacts, Policy, Sampled, SampleRequest, WeightsRef } from '../types.js';
 import { checkRequest } from './check-request.js';
-import { LlamaModelVersion } from './llama-model.js';
+import { LlamaModelVersion, type LlamaStats } from './llama-model.js';
 
 export interface LlamaEngineOptions {
   /** Tokens of prompt and reply together, per call. @default 768 */
@@ -28,6 +28,13 @@ export class LlamaEngine implements Engine {
   readonly #options: Required<LlamaEngineOptions>;
   readonly #closing = new AbortController();
   readonly #retiring = new Set<Promise<void>>();
+  readonly #stats: LlamaStats = {
+    calls: 0,
+    promptTokens: 0,
+    reusedTokens: 0,
+    copiedTokens: 0,
+    sampledTokens: 0,
+  };
   #llama: Promise<Llama> | null = null;
   #current: LlamaModelVersion | null = null;
   #loading: Promise<void> = Promise.resolve();
@@ -55,6 +62,11 @@ export class LlamaEngine implements Engine {
       vocabSize: this.#current?.vocabSize ?? 0,
       policy: this.#current?.policy ?? null,
     };
+  }
+
+  /** Since the engine was made. */
+  stats(): LlamaStats {
+    return { ...this.#stats };
   }
 
   /** Calls under way finish on the weights they started with. The file may be deleted once this has resolved. */
@@ -110,7 +122,13 @@ export class LlamaEngine implements Engine {
       logLevel: LlamaLogLevel.error,
       maxThreads: this.#options.threads,
     });
-    const loaded = await LlamaModelVersion.load(await this.#llama, policy, weights.path, this.#options);
+    const loaded = await LlamaModelVersion.load(
+      await this.#llama,
+      policy,
+      weights.path,
+      this.#options,
+      this.#stats,
+    );
     this.#retire();
     this.#current = loaded;
   }

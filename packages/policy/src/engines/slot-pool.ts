@@ -18,12 +18,15 @@ interface Waiter<S> {
  * grows, so nearly all of it is cached); otherwise one never used, otherwise the one idle for longest.
  */
 export class SlotPool<S> {
+  /** All of them, free or not. */
+  readonly slots: readonly Slot<S>[];
   readonly #free: Slot<S>[];
   readonly #waiting: Waiter<S>[] = [];
   #clock = 0;
 
   constructor(sequences: readonly S[]) {
-    this.#free = sequences.map((sequence) => ({ sequence, cached: [], tag: null, lastUse: 0 }));
+    this.slots = sequences.map((sequence) => ({ sequence, cached: [], tag: null, lastUse: 0 }));
+    this.#free = [...this.slots];
   }
 
   /** Resolves to null when `signal` aborts before a slot is free. */
