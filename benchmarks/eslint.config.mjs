@@ -1,3 +1,3 @@
-import base from '../../eslint.config.mjs';
+import base from '../eslint.config.mjs';
 
 export default [...base];

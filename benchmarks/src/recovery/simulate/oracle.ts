@@ -25,18 +25,17 @@ export function oracle(calls: readonly TrueCall[], seed: string): { values: Valu
   const finished = calls
     .map(({ call, finish }) => ({ finish, sum: total(call) }))
     .sort((a, b) => a.finish - b.finish);
+  let effect = 0;
+  const before = finished.map(({ sum }) => (effect += sum) - sum);
+  before.push(effect);
   const values = new Map(
     calls.map(({ call, start }) => {
-      let sum = 0;
-      for (const other of finished) {
-        if (other.finish > start) break;
-        sum += other.sum;
-      }
+      let sum = before[countUntil(finished, start)]!;
       return [
         call,
-        effects.get(call)!.map((effect) => {
+        effects.get(call)!.map((change) => {
           const value = above(sum / LUCK);
-          sum += effect;
+          sum += change;
           return value;
         }),
       ];
@@ -49,3 +48,15 @@ export function oracle(calls: readonly TrueCall[], seed: string): { values: Valu
 
 /** Probability that a standard normal is below `x` (logistic approximation: the exact shape does not matter here). */
 const above = (x: number): number => 1 / (1 + Math.exp(-1.702 * x));
+
+/** How many of a list sorted by time had finished at `time`. */
+function countUntil(finished: readonly { finish: number }[], time: number): number {
+  let low = 0;
+  let high = finished.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (finished[middle]!.finish <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
