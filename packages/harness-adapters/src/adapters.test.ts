@@ -60,6 +60,49 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))('%s',
   });
 });
 
+describe('what a task may ask for', () => {
+  const server = { name: 'oracle', command: '/opt/node', args: ['/opt/server.mjs'], env: { A: 'b "c"' } };
+  const given = async (name: string, more: Partial<HarnessTask>): Promise<string> => {
+    const sandbox = fakeSession();
+    const adapter = adapterByName(name);
+    await adapter.prepare(sandbox, endpoint, { ...task, ...more });
+    const { argv, run } = adapter.command(sandbox, installed, { ...task, ...more }, endpoint);
+    return [...argv, ...Object.values(run.env ?? {}), ...Object.values(sandbox.files)].join('\n');
+  };
+
+  it.each(['claude-code', 'codex', 'opencode', 'openclaw', 'openclaw-gateway'])(
+    '%s: MCP servers',
+    async (name) => {
+      expect(await given(name, { mcpServers: [server] })).toMatch(
+        /oracle[^]*\/opt\/server\.mjs[^]*b \\"c\\"/,
+      );
+      await expect(given(name, { mcpServers: [{ ...server, name: 'a.b' }] })).rejects.toMatchObject({
+        code: 'HARNESS_E_MCP_NAME',
+      });
+      expect(await given(name, {})).not.toContain('oracle');
+    },
+  );
+
+  it.each([
+    ['pi', { mcpServers: [server] }, 'mcpServers'],
+    ['agent-loop', { mcpServers: [server] }, 'mcpServers'],
+    ['agent-loop', { resume: true }, 'resume'],
+  ] as const)('%s refuses what it cannot do: %o', async (name, more, field) => {
+    await expect(given(name, more)).rejects.toMatchObject({
+      code: 'HARNESS_E_UNSUPPORTED',
+      data: { harness: name, field },
+    });
+  });
+
+  it.each(['claude-code', 'codex', 'opencode', 'openclaw'])(
+    '%s offers fewer tools unless all are asked for',
+    async (name) => {
+      expect(await given(name, { tools: 'small' })).toBe(await given(name, {}));
+      expect((await given(name, { tools: 'all' })).length).toBeLessThan((await given(name, {})).length);
+    },
+  );
+});
+
 describe('readTranscript', () => {
   it.each([
     ['claude-code', '/tmp/home/.claude/projects', '-workspace/x.jsonl'],

@@ -58,7 +58,7 @@ const tiny = (): HarnessAdapter => {
       edit: sh((path, before, after) => `sed -i 's/${before}/${after}/' '${path}'`),
       exec: sh((command) => command),
     },
-    limits: { memory: 256 * 1024 ** 2 },
+    limits: { memory: 512 * 1024 ** 2 },
     detect: async () => ({
       version: '0.1.0',
       mounts: [{ host: join(folder, 'tiny.mjs'), inside: '/opt/tiny.mjs' }, nodeMount().mount],

@@ -8,7 +8,7 @@ export interface ProbeFacts {
   exitCode: number | null;
   /** Paths of the model calls, each once. */
   paths: string[];
-  /** By role, in order of arrival. */
+  /** Roles of all calls, sorted: a title may be asked for beside the work. */
   calls: string[];
   /** Names of the request headers that tell who asks. */
   identityHeaders: string[];
@@ -18,7 +18,7 @@ export interface ProbeFacts {
   /** Body fields and block types that the dialect does not know. */
   unknown: string[];
   stream: boolean;
-  /** Whether the last request's history begins with the one before it: as sent, and as the canonicaliser leaves it. */
+  /** Whether the last conversation begins with the one before it: as the dialect reads it, and canonical. */
   prefix: { raw: boolean; canonical: boolean };
   /** Whether the prompt reaches the model bare, once the canonicaliser has run. */
   barePrompt: boolean;
@@ -53,7 +53,7 @@ export function probeFacts(
     version: outcome.version,
     exitCode: outcome.runs.at(-1)?.code ?? null,
     paths: [...new Set(outcome.calls.map(({ path }) => path))].sort(),
-    calls: outcome.calls.map(({ identity }) => identity.requestClass ?? 'none'),
+    calls: outcome.calls.map(({ identity }) => identity.requestClass ?? 'none').sort(),
     identityHeaders: Object.keys(first?.headers ?? {})
       .filter((name) => !TRANSPORT.test(name))
       .sort(),
