@@ -97,6 +97,19 @@ export class MessageTree {
     this.#lastReply[node] = node;
   }
 
+  /**
+   * A node turns out to hold the reply of a call in another form than it was sampled in. `end`: the node up to which
+   * messages have been put behind it.
+   */
+  adopt(node: number, at: number, end: number): void {
+    (this.#replies[node] ??= []).push(at);
+    const before = this.#lastReply[node]!;
+    for (let below = end; ; below = this.#talk.parent[below]!) {
+      if (this.#lastReply[below] === before || below === node) this.#lastReply[below] = node;
+      if (below === node) return;
+    }
+  }
+
   parent(node: number): number {
     return this.#talk.parent[node]!;
   }

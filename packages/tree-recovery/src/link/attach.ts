@@ -43,7 +43,10 @@ export class Attacher {
   }
 
   attach(call: LinkCall): void {
-    call.attachment = this.#judge(call);
+    const attachment = this.#judge(call);
+    // What goes on from a call outside the work is outside it as well.
+    const outside = 'of' in attachment && this.#calls[attachment.of]!.thread === -1;
+    call.attachment = outside ? { kind: 'side' } : attachment;
     this.#roots.settle(call);
     this.#remember(call);
   }
@@ -99,9 +102,10 @@ export class Attacher {
     for (const at of siblings.slice(-RECENT).reverse()) {
       const earlier = this.#calls[at]!;
       if (!sameSpeaker(earlier, call) || earlier.fragment !== call.fragment) continue;
-      const usable = earlier.delivered && earlier.sampled && !earlier.malformed;
+      const lost = !earlier.delivered || !earlier.sampled;
       const before = this.#turnOf(earlier);
-      if (usable ? sameButVolatile(before, turn) && call.turn !== 0 : asksAgain(before, turn)) {
+      const again = lost ? asksAgain(before, turn) : sameButVolatile(before, turn) && call.turn !== 0;
+      if (again) {
         return { kind: 'repeats', of: at, evidence: ['volatile'] };
       }
     }
@@ -114,22 +118,52 @@ export class Attacher {
 
   /** The call whose history and reply these messages go on from. */
   #historyOf(call: LinkCall): (Attachment & { kind: 'extends' }) | null {
+    const changed = this.#changedReply(call);
+    if (changed) return changed;
     const owner = this.#ownerOf(call, this.#tree.repliesAt(call.turn));
-    if (owner) {
-      const evidence: Evidence[] = [owner.replyKnown ? 'messages' : 'reply-lost'];
-      return { kind: 'extends', of: owner.at, evidence: [...evidence, ...this.#corroborate(call, owner)] };
-    }
+    if (!owner) return null;
+    const evidence: Evidence[] = [owner.replyKnown ? 'messages' : 'reply-lost'];
+    return { kind: 'extends', of: owner.at, evidence: [...evidence, ...this.#corroborate(call, owner)] };
+  }
+
+  /** Behind messages that were once asked stands a reply in another form, or that of a repetition in other words. */
+  #changedReply(call: LinkCall): (Attachment & { kind: 'extends' }) | null {
     const request = this.#tree.requestAbove(call.node);
-    if (request === 0 || request === call.turn) return null;
+    if (request === 0) return null;
     let next = call.node;
-    while (this.#tree.parent(next) !== request) next = this.#tree.parent(next);
+    for (let above = this.#tree.parent(next); above !== request; above = this.#tree.parent(next)) {
+      if (next === call.turn) return null;
+      next = above;
+    }
+    if (next === call.turn) return null;
     const message = this.#tree.content(next);
     if (message?.role !== 'assistant') return null;
-    const asked = this.#ownerOf(call, this.#tree.requestsAt(request));
+    const asked = this.#attempts(call, request).findLast(
+      ({ replyKnown, replyText, uses, entry }) =>
+        !replyKnown ||
+        (entry.sampled && replyKey(entry.sampled.reply.parts) === message.key) ||
+        isEdited(message, { text: replyText, uses }),
+    );
     if (!asked) return null;
-    if (asked.replyKnown && !isEdited(message, { text: asked.replyText, uses: asked.uses })) return null;
-    const evidence: Evidence[] = [asked.replyKnown ? 'reply-edited' : 'reply-lost'];
+    this.#tree.adopt(next, asked.at, call.node);
+    call.turn = this.#tree.lastReply(call.node);
+    const same = asked.entry.sampled && replyKey(asked.entry.sampled.reply.parts) === message.key;
+    const evidence: Evidence[] = [!asked.replyKnown ? 'reply-lost' : same ? 'messages' : 'reply-edited'];
     return { kind: 'extends', of: asked.at, evidence: [...evidence, ...this.#corroborate(call, asked)] };
+  }
+
+  /** Calls that asked here, and repetitions of them in other words, in their order. */
+  #attempts(call: LinkCall, request: number): LinkCall[] {
+    const asked = this.#tree.requestsAt(request).slice(-RECENT).filter((at) => at !== call.at);
+    const all = new Set(asked);
+    for (const at of all) {
+      for (const later of this.#roots.extendedBy(at)) {
+        if (this.#calls[later]!.attachment.kind === 'repeats' && all.size < OWNERS) all.add(later);
+      }
+      const { attachment } = this.#calls[at]!;
+      if (attachment.kind === 'repeats') all.add(attachment.of);
+    }
+    return [...all].sort((a, b) => a - b).map((at) => this.#calls[at]!).filter((one) => sameSpeaker(one, call));
   }
 
   /** Of several calls with equal replies to equal messages: the one in the tokens, then one that arrived, then the latest. */
@@ -189,7 +223,9 @@ export class Attacher {
     }
     // A reply that was only touched up is no other history.
     if (found === null || found === parent || (parent !== null && found < parent)) return null;
-    if (this.#roots.summaryIn(call)) return null;
+    // What was kept beside a summary was said before it.
+    const summary = this.#roots.summaryIn(call);
+    if (summary && summary.of > found) return null;
     return { kind: 'rewritten', of: this.#lastHeld(found, call, turns), evidence: [evidence] };
   }
 

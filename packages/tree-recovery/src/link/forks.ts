@@ -9,7 +9,7 @@ export class ForkResolver {
   readonly #calls: readonly LinkCall[];
   /** Calls that attach to each one, in causal order. */
   readonly #children: readonly (readonly number[])[];
-  /** Last call of all that grew out of each one. */
+  /** Last call of the same agent of all that grew out of each one. */
   readonly #last: Int32Array;
 
   constructor(calls: readonly LinkCall[]) {
@@ -19,7 +19,9 @@ export class ForkResolver {
     this.#children = children;
     this.#last = new Int32Array(calls.length);
     for (let at = calls.length - 1; at >= 0; at--) {
-      this.#last[at] = children[at]!.reduce((last, child) => Math.max(last, this.#last[child]!), at);
+      // An agent that was started may outlive the branch that started it.
+      const own = children[at]!.filter((child) => calls[child]!.attachment.kind !== 'spawned');
+      this.#last[at] = own.reduce((last, child) => Math.max(last, this.#last[child]!), at);
     }
   }
 
@@ -43,11 +45,11 @@ export class ForkResolver {
 
   /** Last call of what grew out of the reply of `at`, repetitions of it left aside. */
   #lastOfBranch(at: number): number {
-    return this.#children[at]!.reduce(
-      (last, child) =>
-        this.#calls[child]!.attachment.kind === 'repeats' ? last : Math.max(last, this.#last[child]!),
-      at,
-    );
+    const own = this.#children[at]!.filter((child) => {
+      const { kind } = this.#calls[child]!.attachment;
+      return kind !== 'repeats' && kind !== 'spawned';
+    });
+    return own.reduce((last, child) => Math.max(last, this.#last[child]!), at);
   }
 
   #repeat(call: LinkCall, { of, evidence: same }: { of: number; evidence: readonly Evidence[] }): LinkEdge {

@@ -33,7 +33,7 @@ export interface LinkCall {
   readonly node: number;
   /** Where its new messages begin, and where its turn begins: behind the last reply of its history. */
   readonly attach: number;
-  readonly turn: number;
+  turn: number;
   readonly fragment: boolean;
   readonly systemText: string;
   readonly identity: Identity;

@@ -7,6 +7,8 @@ import type { Threads } from './threads.js';
 
 /** Agents still at work that each call of their parent is compared with, the latest. */
 const OPEN = 64;
+/** Last replies of an agent that are compared. */
+const LAST_REPLIES = 4;
 /** Share of a result that must be left of it. */
 const PART = 0.25;
 /** Letters of a cut result that must stand there. */
@@ -37,9 +39,15 @@ export function findReturns(calls: readonly LinkCall[], tree: MessageTree, threa
     const words = ` ${wordsOf(text).join(' ')} `;
     const done = new Set<number>();
     for (const child of waiting.slice(-OPEN)) {
-      const last = lastReply(calls, threads.all[child]!.calls, call);
-      if (!last) continue;
-      const evidence = resultIn(last.replyText, text, words);
+      const results = lastReplies(calls, threads.all[child]!.calls, call);
+      if (results.length === 0) continue;
+      let last = results[0]!;
+      let evidence: Evidence | null = null;
+      for (const result of results) {
+        const found = resultIn(result.replyText, text, words);
+        if (!found || evidence === 'result-text') continue;
+        if (evidence === null || found === 'result-text') [last, evidence] = [result, found];
+      }
       const place = stands(calls, tree, threads, child, call);
       if (evidence) {
         done.add(child);
@@ -60,14 +68,20 @@ export function findReturns(calls: readonly LinkCall[], tree: MessageTree, threa
   return [...edges, ...byPlace.values()];
 }
 
-/** The agent's last call, if it had answered, without asking for tools, when the parent's call started. */
-function lastReply(calls: readonly LinkCall[], thread: readonly number[], parent: LinkCall): LinkCall | null {
+/**
+ * Calls that may have given the agent's result when the parent's call arrived: answered, without asking for tools, and
+ * nothing went on from them. The latest first; of two that were asked side by side the harness may take either.
+ */
+function lastReplies(calls: readonly LinkCall[], thread: readonly number[], parent: LinkCall): LinkCall[] {
   let last = thread.length - 1;
   while (last >= 0 && thread[last]! > parent.at) last--;
-  const call = last < 0 ? undefined : calls[thread[last]!]!;
-  if (!call || !call.sampled || call.uses.length > 0) return null;
-  // Clocks of two records of one moment differ by little; the order of arrivals is exact.
-  return call.at < parent.at ? call : null;
+  const out: LinkCall[] = [];
+  for (; last >= 0 && out.length < LAST_REPLIES; last--) {
+    const call = calls[thread[last]!]!;
+    if (!call.sampled || call.uses.length > 0) break;
+    out.push(call);
+  }
+  return out;
 }
 
 function resultIn(reply: string, text: string, words: string): Evidence | null {

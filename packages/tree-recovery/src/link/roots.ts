@@ -31,6 +31,8 @@ export class RootClassifier {
   readonly #threads: Threads;
   readonly #children: number[][] = [];
   readonly #taken = new Set<string>();
+  /** Calls that were too long for the model, in their order. */
+  readonly #refused = new Set<number>();
   readonly #anyTools: boolean;
 
   constructor(
@@ -53,13 +55,16 @@ export class RootClassifier {
   }
 
   classify(call: LinkCall): Attachment | null {
+    // The text of a conversation holds its tasks and summaries as well.
+    const summarises = this.#summarises(call);
+    if (summarises) return summarises;
     const summary = this.summaryIn(call);
     const task = this.#taskIn(call);
     if (summary && (!task || call.identity.compacted || summary.anchors >= task.anchors)) {
       return { kind: 'compacted', of: summary.of, evidence: summary.evidence };
     }
     if (task) return this.#spawned(call, task);
-    return this.#summarises(call) ?? this.#side(call) ?? this.#spawnedByHeader(call);
+    return this.#side(call) ?? this.#spawnedByHeader(call);
   }
 
   /** A conversation without any known cause. */
@@ -94,6 +99,7 @@ export class RootClassifier {
     const { attachment } = call;
     this.#threads.join(call, this.#threadOf(call));
     if (attachment.kind === 'spawned') this.#taken.add(`${attachment.of}:${attachment.use}`);
+    if (!call.sampled && call.entry.end?.status === 400 && call.thread !== -1) this.#refused.add(call.at);
     if ('of' in attachment) (this.#children[attachment.of] ??= []).push(call.at);
   }
 
@@ -225,31 +231,32 @@ export class RootClassifier {
       .tasksIn(texts.join('\n'), call.at)
       .filter(({ at, coverage }) => coverage >= 0.5 && this.#calls[at]!.thread !== -1);
     const latest = Math.max(-1, ...quoted.map(({ at }) => at), ...tasks.map(({ at }) => at));
-    const thread = latest === -1 ? this.#refusedThread() : this.#calls[latest]!.thread;
-    if (thread === null) return null;
+    // An agent may be asked for a summary of something else; then its task is all that it quotes.
+    const itself = quoted.some(({ at }) => this.#goesOn(at)) || tasks.some(({ at }) => this.#goesOn(at));
+    const threads = new Set([...quoted, ...tasks].map(({ at }) => this.#calls[at]!.thread));
+    const refused = this.#refusedCall(threads);
+    if (!itself && refused === null && requestClass !== 'compaction') return null;
+    const of = refused ?? (latest === -1 ? null : this.#threads.lastOf(this.#calls[latest]!.thread));
+    if (of === null) return null;
     const evidence: Evidence[] = [];
     if (latest !== -1) evidence.push('conversation-text');
     if (asked) evidence.push('summary-asked');
     if (requestClass === 'compaction') evidence.push('header-class');
-    const of = this.#threads.lastOf(thread);
-    if (this.#calls[of]!.entry.end?.status === 400) evidence.push('refused');
+    if (of === refused) evidence.push('refused');
+    this.#refused.delete(of);
     return { kind: 'summarises', of, evidence };
   }
 
-  /** The thread whose last call was refused, which is why a history is summed up. */
-  #refusedThread(): number | null {
-    const refused = this.#threads.all.filter(({ id }) => {
-      const { entry, sampled } = this.#calls[this.#threads.lastOf(id)]!;
-      return !sampled && entry.end?.status === 400;
-    });
-    return refused.at(-1)?.id ?? null;
+  /** The last call that was refused and not yet answered by a summary, which is why a history is summed up. */
+  #refusedCall(threads: ReadonlySet<number>): number | null {
+    const all = [...this.#refused];
+    return all.findLast((at) => threads.has(this.#calls[at]!.thread)) ?? all.at(-1) ?? null;
   }
 
-  /** Outside the work: told from the request alone. */
+  /** Outside the work: told from the request alone. What headers say of it counts only against tools. */
   #side(call: LinkCall): Attachment | null {
-    if (call.identity.requestClass === 'side' && call.toolless !== false) return { kind: 'side' };
-    const claimed = call.identity.requestClass;
-    if (claimed === 'main' || claimed === 'subagent' || claimed === 'compaction') return null;
-    return call.toolless === true && this.#anyTools && !call.fragment ? { kind: 'side' } : null;
+    if (call.fragment || call.identity.requestClass === 'compaction') return null;
+    if (call.toolless === true && this.#anyTools) return { kind: 'side' };
+    return call.identity.requestClass === 'side' && call.toolless === null ? { kind: 'side' } : null;
   }
 }
