@@ -15,25 +15,27 @@ const { out } = new Command('credit-bias')
 
 const rows = biasTable();
 const figure = (value: number): string => (value < 1e-6 ? '0' : value.toFixed(3));
-const byOption = new Map<string, BiasRow[]>();
+/** Rows by toy, then by option; the lambdas of one option stand side by side. */
+const byToy = new Map<string, Map<string, BiasRow[]>>();
 for (const row of rows) {
-  const key = `${row.toy}\0${row.option}`;
-  byOption.set(key, [...(byOption.get(key) ?? []), row]);
+  const options = byToy.get(row.toy) ?? new Map<string, BiasRow[]>();
+  byToy.set(row.toy, options.set(row.option, [...(options.get(row.option) ?? []), row]));
 }
-let toy = '';
-for (const [first, ...more] of byOption.values()) {
-  if (first!.toy !== toy) {
-    toy = first!.toy;
-    const lambdas = LAMBDAS.map((lambda) => `λ ${lambda}`.padStart(8)).join('');
-    process.stdout.write(`\n${`toy ${toy}`.padEnd(50)}${'bias'.padStart(8)}${lambdas}     cos     var\n`);
+const cell = (text: string): string => text.padStart(8);
+for (const [toy, options] of byToy) {
+  const lambdas = LAMBDAS.map((lambda) => cell(`λ ${lambda}`)).join('');
+  process.stdout.write(`\n${`toy ${toy}`.padEnd(50)}${cell('bias')}${lambdas}${cell('cos')}${cell('var')}\n`);
+  for (const [option, [first, ...more]] of options) {
+    const at = (lambda: number): BiasRow | undefined =>
+      [first!, ...more].find((row) => row.lambda === lambda);
+    const cells = [
+      first!.lambda === undefined ? figure(first!.bias) : '',
+      ...LAMBDAS.map((lambda) => (at(lambda) ? figure(at(lambda)!.bias) : '')),
+      first!.cosine.toFixed(3),
+      first!.variance.toFixed(3),
+    ];
+    process.stdout.write(`${option.padEnd(50)}${cells.map(cell).join('')}\n`);
   }
-  const withLambda = LAMBDAS.map((lambda) => [first!, ...more].find((row) => row.lambda === lambda));
-  const single = first!.lambda === undefined ? figure(first!.bias) : '';
-  const cells = withLambda.map((row) => (row ? figure(row.bias) : '').padStart(8)).join('');
-  const { cosine, variance } = first!;
-  process.stdout.write(
-    `${first!.option.padEnd(50)}${single.padStart(8)}${cells}${cosine.toFixed(3).padStart(8)}${variance.toFixed(3).padStart(8)}\n`,
-  );
 }
 if (out) {
   writeBenchRows(
