@@ -6,9 +6,11 @@ import { runScripted, type ScriptedOutcome } from './scripted/run.js';
 import {
   claudeCompaction,
   claudeSubagents,
+  codexSubagent,
   faults,
   mcp,
   openclawSubagents,
+  opencodeSubagents,
   resumed,
   type Scenario,
 } from './scripted/scenarios.js';
@@ -90,6 +92,22 @@ describe('sub-agents', () => {
     expect(heard).toContain('Result of A.');
     expect(heard).toContain('Result of B.');
   });
+});
+
+describe('sub-agents with sessions of their own', () => {
+  for (const scenario of [codexSubagent(), opencodeSubagents()]) {
+    scenarioTest(scenario, ({ calls, agents: [main, ...others] }) => {
+      const children = calls.filter(({ identity }) => identity.requestClass === 'subagent');
+      expect(new Set(calls.map(({ identity }) => identity.session)).size).toBe(1);
+      expect(others.map(({ agent }) => agent).sort()).toEqual(
+        [...new Set(children.map(({ identity }) => identity.agent))].sort(),
+      );
+      for (const { parentAgent, spawnedBy } of others) {
+        expect(parentAgent).toBe('');
+        expect(callIds(main)).toContain(spawnedBy);
+      }
+    });
+  }
 });
 
 describe('conversations that go on', () => {

@@ -1,12 +1,22 @@
 import type { TranscriptAgent, TranscriptEntry } from '@treeward/telemetry';
 import { callPart, entryList, textPart } from '../transcripts/entries.js';
-import { jsonLines, listOf, loose, stringOf, textOf, timeOf, type Loose } from '../transcripts/lines.js';
+import {
+  jsonLines,
+  jsonObject,
+  listOf,
+  loose,
+  stringOf,
+  textOf,
+  timeOf,
+  type Loose,
+} from '../transcripts/lines.js';
 
 /** One `rollout-<time>-<thread>.jsonl` per thread. */
 export function parseCodexTranscript(files: ReadonlyMap<string, Uint8Array>): TranscriptAgent[] {
-  return [...files]
-    .map(([file, bytes]): TranscriptAgent => {
-      const lines = jsonLines(bytes);
+  const threads = [...files].map(([file, bytes]) => ({ file, lines: jsonLines(bytes) }));
+  const spawns = new Map(threads.flatMap(({ lines }) => lines.flatMap(spawnOf)));
+  return threads
+    .map(({ file, lines }): TranscriptAgent => {
       const meta = loose(lines.find((line) => line['type'] === 'session_meta')?.['payload']);
       const thread = stringOf(meta['id']) ?? '';
       const session = stringOf(meta['session_id']) ?? thread;
@@ -16,12 +26,21 @@ export function parseCodexTranscript(files: ReadonlyMap<string, Uint8Array>): Tr
       return {
         agent: child ? thread : '',
         parentAgent: !child ? null : parent === null || parent === session ? '' : parent,
-        spawnedBy: null, // it does not say by which call
+        spawnedBy: spawns.get(thread) ?? null,
         file,
         entries: entriesOf(lines),
       };
     })
     .sort((a, b) => Number(a.agent !== '') - Number(b.agent !== ''));
+}
+
+/** `[thread of the child, id of the call that started it]` */
+function spawnOf(line: Loose): [string, string][] {
+  const item = loose(line['payload']);
+  if (item['type'] !== 'function_call_output') return [];
+  const thread = stringOf(jsonObject(Buffer.from(stringOf(item['output']) ?? ''))['agent_id']);
+  const call = stringOf(item['call_id']);
+  return thread !== null && call !== null ? [[thread, call]] : [];
 }
 
 /** Items in order, no parents: a thread is a line. The items of one reply follow each other and become one entry. */
@@ -60,7 +79,8 @@ function entriesOf(lines: readonly Loose[]): TranscriptEntry[] {
 
 function partOf(item: Loose): ReturnType<typeof textPart> | null {
   const id = stringOf(item['call_id']) ?? '';
-  const name = stringOf(item['name']) ?? '';
+  const namespace = stringOf(item['namespace']);
+  const name = `${namespace === null ? '' : `${namespace}__`}${stringOf(item['name']) ?? ''}`;
   if (item['type'] === 'function_call') return callPart(id, name, item['arguments']);
   if (item['type'] === 'custom_tool_call') return callPart(id, name, { input: item['input'] });
   const said = item['type'] === 'message' && item['role'] === 'assistant';

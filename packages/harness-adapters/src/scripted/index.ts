@@ -13,9 +13,11 @@ export { scriptedServer, type ScriptedCall, type ScriptedServer } from './server
 export {
   claudeCompaction,
   claudeSubagents,
+  codexSubagent,
   faults,
   mcp,
   openclawSubagents,
+  opencodeSubagents,
   resumed,
   type Scenario,
 } from './scenarios.js';

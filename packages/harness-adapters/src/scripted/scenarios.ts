@@ -70,6 +70,39 @@ export const openclawSubagents = (): Scenario => ({
   truth: { calls: { main: 4, subagent: 4 }, edges: { spawn: 2, return: 2 }, agents: 2 },
 });
 
+/** Two children side by side, each a session of its own; opencode asks for a title beside. */
+export const opencodeSubagents = (): Scenario => ({
+  name: 'opencode: two parallel sub-agents',
+  harness: 'opencode',
+  tasks: [task('Have two agents do it.', { tools: 'all' })],
+  script: (view) => {
+    const name = child(view);
+    if (name !== undefined) {
+      return view.replies > 0 ? say(`Result of ${name}.`) : [call('bash', { command: `echo ${name}` })];
+    }
+    if (view.replies > 0) return say('Done.');
+    const agent = (which: string): ReturnType<typeof call> =>
+      call('task', { description: `do ${which}`, prompt: `TASK-${which}: do it.`, subagent_type: 'general' });
+    return [...say('Two.'), agent('A'), agent('B')];
+  },
+  truth: { calls: { main: 2, subagent: 4 }, edges: { spawn: 2, return: 2 }, agents: 2 },
+});
+
+/** One child, waited for by a call of its own. */
+export const codexSubagent = (): Scenario => ({
+  name: 'codex: a sub-agent',
+  harness: 'codex',
+  tasks: [task('Have an agent do it.', { tools: 'all' })],
+  script: (view) => {
+    const name = child(view);
+    if (name !== undefined) return say(`Result of ${name}.`);
+    if (view.replies === 0) return [call('multi_agent_v1__spawn_agent', { message: 'TASK-A: do it.' })];
+    const id = /"agent_id"\s*:\s*"([\w-]+)"/.exec(view.last)?.[1];
+    return id === undefined ? say('Done.') : [call('multi_agent_v1__wait_agent', { targets: [id] })];
+  },
+  truth: { calls: { main: 3, subagent: 1 }, edges: { spawn: 1, return: 1 }, agents: 1 },
+});
+
 /** A conversation, its compaction by hand, and its continuation from the summary. */
 export const claudeCompaction = (): Scenario => ({
   name: 'claude-code: forced compaction, then resumed',

@@ -161,7 +161,7 @@ describe('parseTranscript', () => {
           arguments: '{"cmd":"ls"}',
         }),
         usage,
-        item({ type: 'function_call_output', id: 'o', call_id: 'c1', output: 'out' }),
+        item({ type: 'function_call_output', id: 'o', call_id: 'c1', output: '{"agent_id":"t"}' }),
         said('two'),
         usage,
         said('three'),
@@ -171,7 +171,7 @@ describe('parseTranscript', () => {
     expect(main!.entries.map(({ kind, text, parts }) => [kind, parts?.length ?? text])).toEqual([
       ['user', 'Do it.'],
       ['assistant', 2],
-      ['tool', 'out'],
+      ['tool', '{"agent_id":"t"}'],
       ['assistant', 1],
       ['assistant', 1],
       ['compaction', 'All of it.'],
@@ -182,7 +182,7 @@ describe('parseTranscript', () => {
       name: 'exec_command',
       arguments: { cmd: 'ls' },
     });
-    expect(child).toMatchObject({ agent: 't', parentAgent: '' });
+    expect(child).toMatchObject({ agent: 't', parentAgent: '', spawnedBy: 'c1' });
   });
 
   it('reads the tables of opencode', () => {
