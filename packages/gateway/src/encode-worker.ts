@@ -2,9 +2,12 @@ import { createTemplate } from '@treeward/policy';
 import { move, workerData } from 'piscina';
 import type { EncodeTask, EncodeThread } from './encoder.js';
 
-const { spec, id } = workerData as EncodeThread;
+const { spec, id, vocabSize } = workerData as EncodeThread;
 const template = createTemplate(spec);
-if (template.id !== id) throw new Error(`encodeOn makes template ${template.id}, the gateway has ${id}`);
+if (template.id !== id || template.vocabSize !== vocabSize) {
+  const made = `${template.id} of ${template.vocabSize} ids`;
+  throw new Error(`encodeOn makes template ${made}, the gateway has ${id} of ${vocabSize}`);
+}
 
 /** The task of a Piscina thread: text in, ids out (moved, not copied). */
 export default function encodeInWorker(task: EncodeTask): Int32Array {

@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import { TreewardError } from '@treeward/base';
 import type { Message, ToolSpec } from '@treeward/messages';
 import type { ChatTemplate, TemplateSpec } from '@treeward/policy';
@@ -20,6 +19,7 @@ export type EncodeTask = { kind: 'head'; tools: readonly ToolSpec[] } | { kind: 
 export interface EncodeThread {
   spec: TemplateSpec;
   id: string;
+  vocabSize: number;
 }
 
 /** Text to ids; at once where the text is small. */
@@ -54,14 +54,19 @@ function sizeOf(message: Message): number {
 /** Large texts on worker threads that hold the same template; small ones at once. */
 export function threadedEncoder(template: ChatTemplate, options: EncodeThreads): Encoder {
   const inlineBelow = options.inlineBelow ?? INLINE_BELOW;
-  const entry = fileURLToPath(import.meta.resolve('@treeward/gateway'));
   const pool = new Piscina({
-    filename: new URL('encode-worker.js', `file://${entry}`).href,
+    filename: import.meta.resolve('@treeward/gateway/encode-worker'),
+    // A test runner's or loader's own switches are not for a thread that loads built files.
+    execArgv: [],
     minThreads: 1,
     maxThreads: options.threads ?? 1,
     concurrentTasksPerWorker: 1,
     idleTimeout: Infinity,
-    workerData: { spec: options.template, id: template.id } satisfies EncodeThread,
+    workerData: {
+      spec: options.template,
+      id: template.id,
+      vocabSize: template.vocabSize,
+    } satisfies EncodeThread,
   });
   const run = async (task: EncodeTask): Promise<Int32Array> => {
     try {

@@ -109,16 +109,24 @@ export class Sampler {
 
   /** One try, which neither its caller's end nor an engine that says nothing can hold up. */
   async #attempt<T>(work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const late = new AbortController();
     const { attemptMs } = this.#limits;
+    const ended = new AbortController();
+    const late = new Promise<never>((_, reject) => {
+      ended.signal.addEventListener('abort', () => {
+        if (!signal?.aborted) reject(ended.signal.reason as Error);
+      });
+    });
     const timer = setTimeout(() => {
-      late.abort(new TreewardError('GATEWAY_E_ENGINE_SLOW', `no answer within ${attemptMs} ms`));
+      ended.abort(new TreewardError('GATEWAY_E_ENGINE_SLOW', `no answer within ${attemptMs} ms`));
     }, attemptMs);
+    const stop = (): void => ended.abort(signal?.reason);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop, { once: true });
     try {
-      const either = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
-      return await orAborted(work(either), late.signal);
+      return await Promise.race([work(ended.signal), late]);
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
     }
   }
 }

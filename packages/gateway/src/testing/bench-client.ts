@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { Agent, request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { BodySize } from './bench-load.js';
 import { Conversation, REPLY_TEXT } from './bench-load.js';
@@ -112,8 +113,16 @@ export interface Load {
   last: Answer;
 }
 
+export interface Pace {
+  turns: number;
+  /** Mean milliseconds that a client takes between a reply and its next turn; 0: as fast as it can. */
+  pauseMs: number;
+  /** Called between the first turns and the rest. */
+  onWarm(): Promise<unknown>;
+}
+
 /** Every client does its turns one after the other, all clients at once: first one turn each, then the rest. */
-export async function drive(clients: readonly BenchClient[], turns: number): Promise<Load> {
+export async function drive(clients: readonly BenchClient[], pace: Pace): Promise<Load> {
   const load: Load = { cold: [], warm: [], errors: 0, seconds: 0, last: { status: 0, type: '', text: '' } };
   const one = async (client: BenchClient, times: number[]): Promise<void> => {
     try {
@@ -127,10 +136,14 @@ export async function drive(clients: readonly BenchClient[], turns: number): Pro
     }
   };
   await Promise.all(clients.map((client) => one(client, load.cold)));
+  await pace.onWarm();
   const start = performance.now();
   await Promise.all(
     clients.map(async (client) => {
-      for (let turn = 1; turn < turns; turn++) await one(client, load.warm);
+      for (let turn = 1; turn < pace.turns; turn++) {
+        if (pace.pauseMs > 0) await sleep(2 * pace.pauseMs * Math.random());
+        await one(client, load.warm);
+      }
     }),
   );
   load.seconds = (performance.now() - start) / 1000;

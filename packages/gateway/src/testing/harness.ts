@@ -15,12 +15,11 @@ import { ask, type Answer, type Ask } from './client.js';
 import { FakeEngine } from './fake-engine.js';
 
 // A few merges are enough to tell merged ids from the bytes that the fake engine says.
-export const template = new CompactTemplate(
-  new BpeTokenizer([
-    [126, 114],
-    [266, 111],
-  ]),
-);
+export const smallTokenizer = new BpeTokenizer([
+  [126, 114],
+  [266, 111],
+]);
+export const template = new CompactTemplate(smallTokenizer);
 
 export interface TestGateway {
   gateway: Gateway;
