@@ -36,9 +36,7 @@ export class Attacher {
     this.#calls = calls;
     this.#positionOf = positionOf;
     this.#tree = tree;
-    this.#replies = new ReplyIndex(calls, ({ entry }) =>
-      entry.sampled ? replyKey(entry.sampled.reply.parts) : null,
-    );
+    this.#replies = new ReplyIndex(calls, (call) => this.#keyOf(call));
     this.#roots = new RootClassifier(calls, tree, this.#replies, this.threads, anyTools);
   }
 
@@ -78,6 +76,8 @@ export class Attacher {
             .findLast((at) => at !== call.at && sameSpeaker(this.#calls[at]!, call));
     const sameTokens = call.promptNode === -1 ? undefined : this.#byPrompt.get(call.promptNode);
     if (sameMessages !== undefined) {
+      const other = call.turn === 0 ? this.#roots.otherChild(call, this.#calls[sameMessages]!) : null;
+      if (other) return other;
       const evidence: Evidence[] = ['same-messages'];
       if (sameTokens !== undefined && this.#calls[sameMessages]!.promptNode === call.promptNode) {
         evidence.push('same-tokens');
@@ -102,6 +102,8 @@ export class Attacher {
     for (const at of siblings.slice(-RECENT).reverse()) {
       const earlier = this.#calls[at]!;
       if (!sameSpeaker(earlier, call) || earlier.fragment !== call.fragment) continue;
+      // An attempt that was repeated already is not the one before this.
+      if (this.#roots.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'repeats')) continue;
       const lost = !earlier.delivered || !earlier.sampled;
       const before = this.#turnOf(earlier);
       const again = lost ? asksAgain(before, turn) : sameButVolatile(before, turn) && call.turn !== 0;
@@ -120,7 +122,7 @@ export class Attacher {
   #historyOf(call: LinkCall): (Attachment & { kind: 'extends' }) | null {
     const changed = this.#changedReply(call);
     if (changed) return changed;
-    const owner = this.#ownerOf(call, this.#tree.repliesAt(call.turn));
+    const owner = this.#ownerOf(call, this.#withRepetitions(this.#tree.repliesAt(call.turn)));
     if (!owner) return null;
     const evidence: Evidence[] = [owner.replyKnown ? 'messages' : 'reply-lost'];
     return { kind: 'extends', of: owner.at, evidence: [...evidence, ...this.#corroborate(call, owner)] };
@@ -139,17 +141,32 @@ export class Attacher {
     const message = this.#tree.content(next);
     if (message?.role !== 'assistant') return null;
     const asked = this.#attempts(call, request).findLast(
-      ({ replyKnown, replyText, uses, entry }) =>
-        !replyKnown ||
-        (entry.sampled && replyKey(entry.sampled.reply.parts) === message.key) ||
-        isEdited(message, { text: replyText, uses }),
+      (one) =>
+        !one.replyKnown ||
+        this.#keyOf(one) === message.key ||
+        isEdited(message, { text: one.replyText, uses: one.uses }),
     );
     if (!asked) return null;
     this.#tree.adopt(next, asked.at, call.node);
     call.turn = this.#tree.lastReply(call.node);
-    const same = asked.entry.sampled && replyKey(asked.entry.sampled.reply.parts) === message.key;
+    const same = this.#keyOf(asked) === message.key;
     const evidence: Evidence[] = [!asked.replyKnown ? 'reply-lost' : same ? 'messages' : 'reply-edited'];
     return { kind: 'extends', of: asked.at, evidence: [...evidence, ...this.#corroborate(call, asked)] };
+  }
+
+  /** Also repetitions in other words that got an equal reply. */
+  #withRepetitions(owners: readonly number[]): readonly number[] {
+    const first = owners.at(-1);
+    if (first === undefined) return owners;
+    const key = this.#keyOf(this.#calls[first]!);
+    const again = this.#roots
+      .extendedBy(first)
+      .filter((at) => this.#calls[at]!.attachment.kind === 'repeats' && this.#keyOf(this.#calls[at]!) === key);
+    return again.length === 0 ? owners : [...owners, ...again.filter((at) => !owners.includes(at))];
+  }
+
+  #keyOf({ entry: { sampled } }: LinkCall): string | null {
+    return sampled ? replyKey(sampled.reply.parts) : null;
   }
 
   /** Calls that asked here, and repetitions of them in other words, in their order. */

@@ -44,11 +44,13 @@ export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
   });
   const { threads } = attacher;
   assignRoles(calls, threads);
+  const forks = new ForkResolver(calls).edges();
+  const beside = new Set(forks.filter(({ type }) => type === 'parallel').map(({ to }) => to));
   const edges = [
-    ...new ForkResolver(calls).edges(),
+    ...forks,
     ...otherEdges(calls),
     ...parallelAgents(calls),
-    ...findReturns(calls, tree, threads),
+    ...findReturns(calls, tree, threads, beside),
   ];
   edges.sort((a, b) => a.to - b.to || a.from - b.from);
   const agents = agentNumbers(calls, threads);

@@ -11,6 +11,9 @@ const OPEN = 64;
 const LAST_REPLIES = 4;
 /** Share of a result that must be left of it. */
 const PART = 0.25;
+/** Words that say nothing, and what harnesses write where they cut. */
+const FEW_WORDS = 4;
+const CUT = /truncat|omitted|elided|cut off/i;
 /** Letters of a cut result that must stand there. */
 const CUT_LETTERS = 16;
 
@@ -18,10 +21,17 @@ const CUT_LETTERS = 16;
  * Third pass: where the last reply of an agent enters the work of its parent. The text decides; where a result was cut to
  * nothing the place of the tool result does, if no later text contradicts it.
  */
-export function findReturns(calls: readonly LinkCall[], tree: MessageTree, threads: Threads): LinkEdge[] {
+export function findReturns(
+  calls: readonly LinkCall[],
+  tree: MessageTree,
+  threads: Threads,
+  beside: ReadonlySet<number>,
+): LinkEdge[] {
   const edges: LinkEdge[] = [];
   const open = new Map<number, number[]>();
   const byPlace = new Map<number, LinkEdge>();
+  /** By the reply that was gone on from: agents that came back to a call behind it. */
+  const back = new Map<number, number[]>();
   for (const call of calls) {
     if (call.thread === -1) continue;
     const thread = threads.all[call.thread]!;
@@ -30,10 +40,14 @@ export function findReturns(calls: readonly LinkCall[], tree: MessageTree, threa
       list.push(thread.id);
       open.set(thread.parent, list);
     }
-    const waiting = open.get(call.thread);
-    if (!waiting || waiting.length === 0 || call.node === -1) continue;
-    if (call.attachment.kind === 'repeats' || call.attachment.kind === 'side') continue;
-    const fresh = tree.between(call.attach, call.node).filter(({ role }) => role !== 'assistant');
+    if (call.node === -1 || call.attachment.kind === 'repeats') continue;
+    // A branch beside another one holds what came back to that one.
+    const of = call.attachment.kind === 'extends' ? call.attachment.of : -1;
+    const shared = beside.has(call.at) ? (back.get(of) ?? []) : [];
+    const waiting = [...(open.get(call.thread) ?? []), ...shared];
+    if (waiting.length === 0) continue;
+    const from = of !== -1 ? call.turn : call.attach;
+    const fresh = tree.between(from, call.node).filter(({ role }) => role !== 'assistant');
     if (fresh.length === 0) continue;
     const text = fresh.map((message) => message.text).join('\n');
     const words = ` ${wordsOf(text).join(' ')} `;
@@ -54,16 +68,14 @@ export function findReturns(calls: readonly LinkCall[], tree: MessageTree, threa
         const why: Evidence[] = place ? [evidence, 'result-place'] : [evidence];
         edges.push({ from: last.at, to: call.at, type: 'return', evidence: why });
         byPlace.delete(child);
-      } else if (place && last.at === threads.all[child]!.calls.at(-1) && !byPlace.has(child)) {
+      } else if (place === 'empty' && last.at === threads.all[child]!.calls.at(-1) && !byPlace.has(child)) {
         byPlace.set(child, { from: last.at, to: call.at, type: 'return', evidence: ['result-place'] });
       }
     }
-    if (done.size > 0) {
-      open.set(
-        call.thread,
-        waiting.filter((child) => !done.has(child)),
-      );
-    }
+    if (done.size === 0) continue;
+    const still = (open.get(call.thread) ?? []).filter((child) => !done.has(child));
+    open.set(call.thread, still);
+    if (of !== -1) back.set(of, [...(back.get(of) ?? []), ...done]);
   }
   return [...edges, ...byPlace.values()];
 }
@@ -95,16 +107,18 @@ function resultIn(reply: string, text: string, words: string): Evidence | null {
   return (index.find(text)[0]?.coverage ?? 0) >= PART ? 'result-part' : null;
 }
 
-/** Is the result of the tool use that started the agent among the new messages of a call that goes on from there? */
+/** Is the result of the tool use that started the agent among the new messages, with nothing left in it? */
 function stands(
   calls: readonly LinkCall[],
   tree: MessageTree,
   threads: Threads,
   child: number,
   call: LinkCall,
-): boolean {
+): 'filled' | 'empty' | null {
   const { spawn } = threads.all[child]!;
-  if (!spawn || call.attachment.kind !== 'extends' || call.attachment.of !== spawn.of) return false;
+  if (!spawn || call.attachment.kind !== 'extends' || call.attachment.of !== spawn.of) return null;
   const results = tree.between(call.turn, call.node).filter(({ role }: MessageNode) => role === 'tool');
-  return results.length > spawn.use && calls[spawn.of]!.uses.length > spawn.use;
+  const result = results[spawn.use];
+  if (!result || calls[spawn.of]!.uses.length <= spawn.use) return null;
+  return wordsOf(result.text).length < FEW_WORDS || CUT.test(result.text) ? 'empty' : 'filled';
 }

@@ -67,6 +67,25 @@ export class RootClassifier {
     return this.#side(call) ?? this.#spawnedByHeader(call);
   }
 
+  /** One reply may give the same task to several agents: then equal first requests are not one sampled again. */
+  otherChild(call: LinkCall, earlier: LinkCall): Attachment | null {
+    const { attachment } = this.#calls[this.#firstAttempt(earlier.at)]!;
+    if (attachment.kind !== 'spawned' || !earlier.delivered || !earlier.sampled) return null;
+    const same = call.identity.agent !== undefined && call.identity.agent === earlier.identity.agent;
+    const { of, use } = attachment;
+    const { uses } = this.#calls[of]!;
+    const free = uses.findIndex(({ text }, i) => text === uses[use]!.text && !this.#taken.has(`${of}:${i}`));
+    return free === -1 || same ? null : this.#spawned(call, { at: of, use: free, coverage: 1, anchors: 1 });
+  }
+
+  #firstAttempt(at: number): number {
+    for (let first = at; ; ) {
+      const { attachment } = this.#calls[first]!;
+      if (attachment.kind !== 'repeats') return first;
+      first = attachment.of;
+    }
+  }
+
   /** A conversation without any known cause. */
   unexplained(call: LinkCall): Attachment {
     return this.#side(call) ?? { kind: 'root' };
@@ -157,7 +176,11 @@ export class RootClassifier {
   }
 
   #taskIn(call: LinkCall): TaskHit | null {
-    const text = this.#freshTexts(call).join('\n');
+    // Two agents may be given the same words: what is not new counts as well.
+    const text = this.#tree
+      .between(0, call.node)
+      .flatMap(({ role, text: said }) => (role === 'user' ? [said] : []))
+      .join('\n');
     let best: (TaskHit & { rank: number }) | null = null;
     for (const hit of this.#replies.tasksIn(text, call.at)) {
       if (hit.coverage < TASK) continue;

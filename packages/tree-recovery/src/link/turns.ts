@@ -32,7 +32,7 @@ export function sameButVolatile(a: readonly MessageNode[], b: readonly MessageNo
 export function asksAgain(a: readonly MessageNode[], b: readonly MessageNode[]): boolean {
   if (a.length === 0 || a.length > b.length) return false;
   const added = b.slice(a.length);
-  if (added.some(({ role }) => role === 'tool')) return false;
+  if (added.some(({ role }) => role !== 'user')) return false;
   if (asksForSummary(added.map(({ text }) => text).join('\n'))) return false;
   return a.every((message, i) => {
     const other = b[i]!;
