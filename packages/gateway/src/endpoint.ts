@@ -1,8 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, unlinkSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync, unlinkSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { TreewardError } from '@treeward/base';
+import { RolloutFolder, TreewardError } from '@treeward/base';
 import {
   countingDialectForPath,
   dialectForPath,
@@ -42,6 +42,14 @@ export class Endpoint {
         `socketDirectory: ${this.#socketPath} is longer than the ${SOCKET_PATH_LIMIT - 1} bytes a socket path may have`,
         { hints: ['use a shorter run directory, or put the sockets below /tmp'] },
       );
+    }
+    // Calls are numbered from 0: behind another gateway's calls (it died, say) they would be counted twice.
+    const { telemetry } = new RolloutFolder(options.recordDirectory);
+    if (existsSync(telemetry) && statSync(telemetry).size > 0) {
+      throw new TreewardError('GATEWAY_E_RECORD', `${telemetry} holds a rollout's record already`, {
+        data: { file: telemetry },
+        hints: ['a rollout that is run again needs an empty directory'],
+      });
     }
     this.#writer = RecordWriter.open(options.recordDirectory);
     this.#runner = new CallRunner(options, context, this.#writer, this.#key);

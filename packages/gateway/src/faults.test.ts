@@ -262,4 +262,30 @@ describe('from another process', () => {
     remote.disconnect();
     await server.close();
   });
+
+  it('that starts again knows no earlier rollout, and counts none of its calls again', async () => {
+    test = testGateway();
+    const socketPath = join(mkdtempSync(join(tmpdir(), 'tw-gr-')), 'gateway.sock');
+    const server = await serveGateway(socketPath, test.gateway);
+    const remote = remoteGateway(socketPath, { retryFor: 10_000 });
+    const rollout = await test.open('one');
+    await rollout.ask({ body });
+    await server.close(); // what is left of the first one is out of reach, as after its death
+    const second = testGateway();
+    const again = await serveGateway(socketPath, second.gateway);
+    for (const asked of [remote.status('one'), remote.close('one'), remote.witness('one', [])]) {
+      await expect(asked).rejects.toMatchObject({ code: 'GATEWAY_E_UNKNOWN' });
+    }
+    expect(await remote.arrival('one', 1)).toBeNull();
+    await expect(second.open('one', { recordDirectory: rollout.directory })).rejects.toMatchObject({
+      code: 'GATEWAY_E_RECORD',
+    });
+    expect((await second.open('one')).key).not.toBe(rollout.key);
+    await test.gateway.close('one');
+    const types = rollout.events().map(({ type }) => type);
+    expect(types.filter((type) => type === 'rollout.start' || type === 'call.start')).toHaveLength(2);
+    remote.disconnect();
+    await again.close();
+    await second.dispose();
+  });
 });

@@ -121,7 +121,11 @@ async function both(scenario: Scenario): Promise<{ ours: Measured; bare: Measure
 for (const scenario of scenarios) {
   const { size, clients, stream, turns } = scenario;
   const place = `${size}/${clients}${stream ? '' : '/json'}`;
-  const names = ['added_latency_p50_ms', 'errors', 'loop_delay_p99_ms', 'memory_per_rollout_kb'];
+  const names = [
+    'added_latency_p50_ms',
+    ...(clients === 64 ? ['loop_delay_p99_ms/saturated'] : []),
+    ...(clients === 1000 ? ['errors/1000', 'memory_per_rollout_kb'] : []),
+  ];
   if (values.filter && !names.some((name) => `${name}/${place}`.includes(values.filter))) continue;
   const { ours, bare } = await both(scenario);
   const config = {
@@ -174,7 +178,7 @@ for (const scenario of scenarios) {
 }
 
 // 64 harnesses that work between their turns, faster than any real one does.
-if (!values.filter || 'loop_delay_p99_ms'.includes(values.filter)) {
+if (!values.filter || 'loop_delay_p99_ms/paced'.includes(values.filter)) {
   const paced: Scenario = {
     size: '50KB',
     clients: 64,

@@ -73,7 +73,7 @@ export class Gateway implements GatewayControl {
     };
   }
 
-  /** @throws TreewardError GATEWAY_E_OPEN (id in use), GATEWAY_E_SOCKET_PATH, RECORD_E_OPEN */
+  /** @throws TreewardError GATEWAY_E_OPEN (id in use), GATEWAY_E_SOCKET_PATH, GATEWAY_E_RECORD (directory in use), RECORD_E_OPEN */
   async open(options: OpenEndpoint): Promise<EndpointInfo> {
     const { rolloutId } = options;
     if (this.#open.has(rolloutId)) {

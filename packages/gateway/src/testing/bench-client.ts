@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { BodySize } from './bench-load.js';
 import { Conversation, REPLY_TEXT } from './bench-load.js';
-import type { Looked, Opened, Order } from './bench-server.js';
+import type { Looked, Opened, Order } from './gateway-server.bench.js';
 
 /** A server process and what it is asked for, one thing at a time. */
 export class BenchServer {
   readonly #child: ChildProcess;
 
   constructor() {
-    this.#child = fork(fileURLToPath(new URL('./bench-server.js', import.meta.url)), [], {
+    this.#child = fork(fileURLToPath(new URL('./gateway-server.bench.js', import.meta.url)), [], {
       execArgv: ['--expose-gc'],
     });
   }
