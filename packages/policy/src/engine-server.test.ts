@@ -79,6 +79,28 @@ describe('an engine behind a socket', () => {
     for (const result of results) expect(result).toEqual({ ...sampled, finish: 'abort' });
   });
 
+  it('carries chats to an engine of text, and says of one of ids that it has none', async () => {
+    const ask = { messages: [{ role: 'user' as const, text: 'hi' }], tools: [], sampling: {}, tag: 't' };
+    await expect(remote.chat!(ask)).rejects.toMatchObject({ code: 'ENGINE_E_IDS_ONLY' });
+    const usage = { promptTokens: 1, completionTokens: 2 };
+    const hosted: Engine = {
+      ...slow,
+      chat: async ({ messages }, options) => {
+        if (messages.length === 0) {
+          await new Promise((resolve) => options!.signal!.addEventListener('abort', resolve));
+        }
+        return { parts: [{ type: 'text', text: 'yes' }], finish: 'stop', usage, model: 'm' };
+      },
+    };
+    const other = await serveEngine(join(dir, 'chat.sock'), hosted);
+    const chatting = remoteEngine(join(dir, 'chat.sock'));
+    expect(await chatting.chat!(ask)).toEqual(await hosted.chat!(ask));
+    const waiting = chatting.chat!({ ...ask, messages: [] }, { signal: AbortSignal.timeout(20) });
+    await expect(waiting).rejects.toThrow(/abort/);
+    await chatting.close();
+    await other.close();
+  });
+
   it('stops waiting for an engine that is gone when aborted', async () => {
     const nobody = remoteEngine(join(dir, 'nobody.sock'), { retryFor: 60_000 });
     const abort = new AbortController();

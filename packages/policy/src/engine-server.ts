@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { rpcClient, serveRpc, type RpcServer } from '@treeward/base';
+import { rpcClient, serveRpc, TreewardError, type RpcServer } from '@treeward/base';
 import type {
+  ChatReply,
+  ChatRequest,
   EffectiveSampling,
   Engine,
   EngineFacts,
@@ -59,6 +61,10 @@ export function serveEngine(socketPath: string, engine: Engine): Promise<RpcServ
         running.delete(callId);
       }
     },
+    chat: ({ request }: { request: ChatRequest }, { signal }) => {
+      if (engine.chat) return engine.chat(request, { signal });
+      throw new TreewardError('ENGINE_E_IDS_ONLY', 'this engine takes token ids, not messages');
+    },
     abort: async ({ callId }: { callId: string }) => {
       const abort = running.get(callId);
       if (abort) return abort.abort();
@@ -107,6 +113,9 @@ export function remoteEngine(socketPath: string, options: { retryFor?: number } 
         signal?.removeEventListener('abort', onAbort);
       }
     },
+    // Whether the engine behind the socket has it, its facts say.
+    chat: (request, { signal } = {}) =>
+      client.call<ChatReply>('chat', { request }, { ...retry, ...(signal ? { signal } : {}) }),
     close: async () => client.close(),
   };
 }

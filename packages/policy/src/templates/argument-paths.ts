@@ -1,5 +1,4 @@
-import type { ToolSpec } from '@treeward/messages';
-import { canonicalJson } from './canonical-json.js';
+import { canonicalJson, type ToolSpec } from '@treeward/messages';
 
 /**
  * An argument that is a list of objects is spelled one field at a time, by path: `edits.0.oldText`. Names stay verbatim, the
