@@ -98,7 +98,6 @@ export class Attacher {
     if (call.node === -1) return null;
     const siblings = call.turn === 0 ? this.#recentRoots : (this.#byTurn.get(call.turn) ?? []);
     const turn = this.#turnOf(call);
-    if (call.turn === 0 && turn.some(({ role }) => role === 'assistant')) return null;
     for (const at of siblings.slice(-RECENT).reverse()) {
       const earlier = this.#calls[at]!;
       if (!sameSpeaker(earlier, call) || earlier.fragment !== call.fragment) continue;

@@ -97,17 +97,13 @@ export class ForkResolver {
         continue;
       }
       const beside = branches.find((earlier) => overlap(this.#calls[earlier]!, call));
-      const alive = branches.find((earlier) => this.#last[earlier]! > turn);
-      if (beside !== undefined || alive !== undefined) {
-        const first = beside ?? alive!;
-        const evidence: Evidence[] = beside === undefined ? ['interleaved'] : ['overlap'];
-        const both = this.#isExtended(first) && this.#isExtended(turn);
-        out.push(this.#extend(call, at), {
-          from: first,
-          to: turn,
-          type: 'parallel',
-          evidence: [...evidence, both ? 'extended' : 'unextended'],
-        });
+      if (beside !== undefined) {
+        const both = this.#isExtended(beside) && this.#isExtended(turn);
+        const evidence: Evidence[] = ['overlap', both ? 'extended' : 'unextended'];
+        out.push(this.#extend(call, at), { from: beside, to: turn, type: 'parallel', evidence });
+      } else if (branches.some((earlier) => this.#last[earlier]! > turn)) {
+        // An earlier branch goes on later: the history was forked, not cut back.
+        out.push(this.#extend(call, at));
       } else {
         const last = branches.reduce((latest, earlier) => Math.max(latest, this.#last[earlier]!), -1);
         out.push({ from: last, to: turn, type: 'rollback', evidence: ['inside', 'abandoned'] });

@@ -187,6 +187,7 @@ export class RootClassifier {
       const source = this.#calls[hit.at]!;
       if (source.thread === -1) continue;
       const rank =
+        (source.delivered ? 16 : 0) +
         (hit.coverage >= TASK_WHOLE ? 8 : 0) +
         (this.#taken.has(`${hit.at}:${hit.use}`) ? 0 : 4) +
         (this.#isOpen(hit.at) ? 2 : 0) +
