@@ -62,6 +62,12 @@ export class GatewaySession {
     this.#adapter = adapters.find(({ name }) => name === behaviour.harness);
   }
 
+  /** Does the record say which agent sends a request? */
+  get identifiesAgents(): boolean {
+    const { identity } = this.#behaviour;
+    return this.#adapter?.identify !== undefined && (identity === 'full' || identity === 'lineage');
+  }
+
   /** A complete request; its call number. */
   async arrive(wire: WireRequest, headers: Record<string, string>, time: number): Promise<number> {
     const body = requestBody(this.#behaviour.dialect, wire, this.#behaviour.quirks);

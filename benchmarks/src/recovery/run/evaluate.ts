@@ -2,7 +2,7 @@ import { recoverTree, type RolloutTree } from '@treeward/tree-recovery';
 import { applyFaults, liveFaults, type Condition } from '../faults/conditions.js';
 import { advantagesAlong, wrongShare, type Advantages } from '../score/advantage.js';
 import { linearised, messagePrefix, tokenPrefix, type Parents } from '../score/baselines.js';
-import { addCounts, scoreEdges, type EdgeScore } from '../score/edge-score.js';
+import { acrossLost, addCounts, scoreEdges, type EdgeScore } from '../score/edge-score.js';
 import { scoreOwnership } from '../score/ownership.js';
 import { childrenOf, treeLineage, trueLineage, type Successors } from '../score/successors.js';
 import type { Behaviour } from '../simulate/behaviour.js';
@@ -46,7 +46,7 @@ export async function evaluate(
   for (const [name, of] of Object.entries(parents) as [keyof typeof parents, Parents][]) {
     addCounts(tally.baselines[name], scoreEdges(truth, asEdges(of), lost).counts);
   }
-  scoreAdvantages(rollout, tree, parents, tally);
+  scoreAdvantages(rollout, tree, lost, parents, tally);
   tally.failures.push(
     ...failuresOf(edges, wrongRoles, { behaviour: behaviour.name, seed, condition: condition.name }),
   );
@@ -72,6 +72,7 @@ function scoreCalls(truth: Truth, tree: RolloutTree, lost: ReadonlySet<number>, 
 function scoreAdvantages(
   { truth, values, reward }: SimulatedRollout,
   tree: RolloutTree,
+  lost: ReadonlySet<number>,
   parents: Readonly<Record<'linearised' | 'message_prefix' | 'token_prefix', Parents>>,
   tally: Tally,
 ): void {
@@ -83,7 +84,10 @@ function scoreAdvantages(
     new Map(
       [...advantagesAlong(order, values, reward, LAMBDA)].filter(([call]) => trainable(call) && trains(call)),
     );
-  const right = along(trueLineage(truth), (call) => !sides.has(call));
+  // The order that the calls the record holds really had.
+  const held = truth.edges.filter(({ from, to }) => !lost.has(from) && !lost.has(to));
+  const edges = [...held, ...acrossLost(truth.edges, lost)];
+  const right = along(trueLineage({ ...truth, edges }), (call) => !sides.has(call));
   const ours = along(
     treeLineage(tree.calls, tree.causal.lineage),
     (call) => recovered.get(call)?.role !== 'side',

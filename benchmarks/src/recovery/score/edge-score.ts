@@ -84,7 +84,7 @@ export function scoreEdges(
 }
 
 /** Edges between survivors that hold once the lost calls between them are left out. */
-function acrossLost(edges: readonly TrueEdge[], lost: ReadonlySet<number>): TrueEdge[] {
+export function acrossLost(edges: readonly TrueEdge[], lost: ReadonlySet<number>): TrueEdge[] {
   let all = [...edges];
   const made: TrueEdge[] = [];
   for (const call of lost) {

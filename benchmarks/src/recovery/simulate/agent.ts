@@ -29,6 +29,8 @@ export interface Agent {
   siblings: Siblings | null;
   /** The first request after a compaction is still to come. */
   compacted: boolean;
+  /** One of two branches, of which one will be dropped: it starts no agents that outlive it. */
+  branch: boolean;
   /** The last reply was one of two draws asked for at once. */
   hedged: boolean;
 }
@@ -73,6 +75,7 @@ export function newAgent(world: World, parent: Agent | null, task: string, asked
     inbox: [],
     siblings: null,
     compacted: false,
+    branch: false,
     hedged: false,
   };
 }
@@ -83,8 +86,8 @@ export function branchOf(agent: Agent): Agent {
     tools: [...agent.tools],
     history: [...agent.history],
     marks: [],
-    returns: [...agent.returns],
     inbox: [],
+    branch: true,
   };
 }
 

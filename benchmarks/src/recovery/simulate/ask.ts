@@ -37,24 +37,25 @@ export function* ask(world: World, question: Question): Process<Answer> {
     previous = parts;
     return parts;
   };
-  const plain = (): Omit<Request, 'reply' | 'fate'> => ({ ...question, messages, in: edges });
+  const { arrived, ...rest } = question;
+  const plain = (attempt: number): Omit<Request, 'reply' | 'fate'> => ({
+    ...rest,
+    messages,
+    in: edges,
+    ...(attempt === 1 && arrived && { arrived }),
+  });
 
   for (let attempt = 1; ; attempt++) {
     const last = attempt >= failures.maxAttempts;
     const fate = last ? 'complete' : drawFate(world);
     if (fate === 'complete' && attempt === 1 && chance(world, failures.hedge)) {
-      return yield* hedge(world, plain(), draw);
+      return yield* hedge(world, plain(attempt), draw);
     }
     const malformed = fate === 'complete' ? drawMalformed(world, last) : null;
     const reply: ScriptedReply = malformed
       ? { parts: [{ type: 'text', text: `<call> ${world.words.some([1, 6])}` }], malformed: 'no end of call' }
       : { parts: draw() };
-    const done = yield* exchange(world, {
-      ...plain(),
-      ...(attempt > 1 && { arrived: undefined }),
-      reply,
-      fate,
-    } as Request);
+    const done = yield* exchange(world, { ...plain(attempt), reply, fate });
     if (fate === 'complete' && malformed !== 'retry') {
       return { ...done, malformed: malformed === 'answer', hedged: false };
     }
@@ -97,27 +98,29 @@ function* hedge(
 ): Process<Answer> {
   const { clock, behaviour } = world;
   const second: InEdge[] = [];
-  const one = clock.start(
-    exchange(world, {
-      ...request,
-      reply: { parts: draw() },
-      fate: 'complete',
-      arrived: (call) => {
-        second.push({ from: call, type: 'ambiguous' });
-        request.arrived?.(call);
-      },
-    }),
-  );
+  const finished: Exchanged[] = [];
+  function* draws(more: Pick<Request, 'in' | 'arrived'>): Process<void> {
+    const { arrived: _first, ...rest } = request;
+    finished.push(yield* exchange(world, { ...rest, ...more, reply: { parts: draw() }, fate: 'complete' }));
+  }
+  const arrived = (call: number): void => {
+    second.push({ from: call, type: 'ambiguous' });
+    request.arrived?.(call);
+  };
+  const one = clock.start(draws({ in: request.in, arrived }));
   // Surely within the first one's time.
   yield { sleep: Math.min(20, behaviour.timing.sample.median / 50) };
-  const { arrived: _told, ...again } = request;
-  const two = clock.start(
-    exchange(world, { ...again, in: second, reply: { parts: draw() }, fate: 'complete' }),
-  );
+  const two = clock.start(draws({ in: second }));
   yield { join: [one, two] };
-  const taken = chance(world, 0.5) ? one : two;
-  return { ...taken.result!, malformed: false, hedged: true };
+  const [earlier, later] = finished as [Exchanged, Exchanged];
+  // Of two replies that read the same nobody could say which was taken: the later one stands for both.
+  const same = JSON.stringify(earlier.parts.map(told)) === JSON.stringify(later.parts.map(told));
+  const taken = !same && chance(world, 0.5) ? earlier : later;
+  return { ...taken, malformed: false, hedged: true };
 }
+
+/** What is said, without call ids. */
+const told = (part: ReplyPart): unknown => (part.type === 'text' ? part.text : [part.name, part.arguments]);
 
 /** What a harness adds to the last message of a request that it repeats. */
 function withVolatileText(messages: readonly Message[], world: World): Message[] {

@@ -72,9 +72,11 @@ export const behaviourSchema = z.strictObject({
     maxDepth: z.number().int().min(0).max(4),
     /** Per spawn: the parent goes on at once and is told later. */
     background: probability,
+    /** Per spawn of background agents: the parent never hears of them. */
+    unreported: probability.default(0.05),
     /** Agents at work side by side; others wait. */
     concurrency: z.number().int().min(1),
-    /** Per pair of siblings: equal task texts. */
+    /** Per pair of siblings: equal task texts. Only where requests say which agent sends them. */
     sameTask: probability,
     /** Longest result in words; longer ones are cut by the harness. */
     resultWords: z.number().int().min(4),

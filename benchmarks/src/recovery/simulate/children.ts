@@ -13,7 +13,8 @@ export function spawnParts(world: World): ReplyPart[] {
   const { children, phrases } = world.behaviour;
   const tasks: string[] = [];
   for (let i = between(world, children.count); i > 0; i--) {
-    const same = tasks.length > 0 && chance(world, children.sameTask);
+    // Two equal first requests that say nothing of their sender are like the two of `hedge`: that is left to `hedge`.
+    const same = tasks.length > 0 && world.gateway.identifiesAgents && chance(world, children.sameTask);
     tasks.push(same ? tasks[0]! : world.words.some([8, 20]));
   }
   return [
@@ -31,7 +32,8 @@ export function spawnParts(world: World): ReplyPart[] {
 export function* runChildren(world: World, parent: Agent, answer: Answer): Process<Task<void>[]> {
   const { children, phrases, timing } = world.behaviour;
   const calls = answer.parts.flatMap((part) => (part.type === 'tool_call' ? [part] : []));
-  const background = chance(world, children.background);
+  const background = !parent.branch && chance(world, children.background);
+  const told = !background || !chance(world, children.unreported);
   const siblings: Siblings = [];
   world.truth.siblings(siblings);
   const free = { slots: children.concurrency };
@@ -78,7 +80,7 @@ export function* runChildren(world: World, parent: Agent, answer: Answer): Proce
     world.clock.start(
       (function* (): Process<void> {
         yield { join: [task] };
-        parent.inbox.push(task.result!);
+        if (told) parent.inbox.push(task.result!);
       })(),
     ),
   );

@@ -14,7 +14,9 @@ export function* disturb(world: World, agent: Agent, mayFork: boolean): Process<
   if (chance(world, behaviour.compaction.chance)) return yield* compact(world, agent);
   if (chance(world, behaviour.rollback)) return rollBack(world, agent);
   if (chance(world, behaviour.rewrite.chance)) return rewriteHistory(world, agent);
-  if (mayFork && chance(world, behaviour.fork)) return yield* fork(world, agent);
+  // Results that both branches would hold belong to neither.
+  if (mayFork && agent.returns.length === 0 && chance(world, behaviour.fork))
+    return yield* fork(world, agent);
   if (chance(world, behaviour.rewrite.systemOnly)) {
     agent.history[0] = {
       role: 'system',
@@ -66,5 +68,11 @@ function* fork(world: World, agent: Agent): Process<void> {
   });
   yield { join: branches };
   const winner = world.random.pick(branches).result!;
-  Object.assign(agent, { ...winner, self: agent.self, inbox: agent.inbox, siblings: null });
+  Object.assign(agent, {
+    ...winner,
+    self: agent.self,
+    inbox: agent.inbox,
+    siblings: null,
+    branch: agent.branch,
+  });
 }

@@ -87,6 +87,7 @@ function replyFor(world: World, plan: Plan): ReplyPart[] {
 function* say(world: World, agent: Agent, draw: () => ReplyPart[]): Process<Answer> {
   if (strikes(world, 'rewriteIds')) rewriteIds(world, agent);
   const { siblings } = agent;
+  const place = { call: -1, turnEnd: Infinity };
   const messages = world.behaviour.quirks.volatileTail ? withTail(world, agent.history) : agent.history;
   const answer = yield* ask(world, {
     agent,
@@ -95,8 +96,9 @@ function* say(world: World, agent: Agent, draw: () => ReplyPart[]): Process<Answ
     tools: [...agent.tools],
     in: inEdges(agent),
     draw,
-    ...(siblings && { arrived: (call: number) => siblings.push(call) }),
+    ...(siblings && { arrived: (call: number) => siblings.push(Object.assign(place, { call })) }),
   });
+  place.turnEnd = world.clock.now;
   agent.siblings = null;
   agent.next = null;
   agent.returns = [];

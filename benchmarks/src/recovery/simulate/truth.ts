@@ -27,8 +27,11 @@ export interface TrueEdge {
 /** An edge whose later end is still to come. */
 export type InEdge = Omit<TrueEdge, 'to'>;
 
-/** Calls that leave one place side by side: those whose intervals overlap the first one's are `parallel` to it. */
-export type Siblings = number[];
+/**
+ * First calls of what leaves one place: agents that one reply started, branches of one history. Those that start before the
+ * first one's turn is over, its retries included, are `parallel` to it.
+ */
+export type Siblings = { call: number; turnEnd: number }[];
 
 /** Collects the truth while the simulation runs. */
 export class TruthBuilder {
@@ -68,11 +71,11 @@ export class TruthBuilder {
 
   build(): Truth {
     for (const list of this.#siblings) {
-      const calls = list.map((call) => this.#calls.get(call)!);
-      calls.sort((a, b) => a.start - b.start || a.call - b.call);
-      const [first, ...others] = calls;
+      const siblings = list.map((one) => ({ ...one, start: this.#calls.get(one.call)!.start }));
+      siblings.sort((a, b) => a.start - b.start || a.call - b.call);
+      const [first, ...others] = siblings;
       for (const other of others) {
-        if (other.start < first!.finish) {
+        if (other.start < first!.turnEnd) {
           this.#edges.push({ from: first!.call, to: other.call, type: 'parallel' });
         }
       }
