@@ -104,6 +104,8 @@ describe('forks, groups and stale samples', () => {
     expect(row(group, 'grpo: divided by the group std').bias).toBeGreaterThan(0.05);
     expect(row(group, "rloo, divided by the batch's tokens").bias).toBeGreaterThan(0.01);
     expect(row(group, "rloo, divided by each rollout's own tokens").bias).toBeGreaterThan(0.05);
+    expect(row(group, 'preset treeward').bias).toBeLessThan(1e-6);
+    expect(row(group, 'preset clawgym2').bias).toBeGreaterThan(0.1);
   });
 
   it("the whole rollout's importance weight is unbiased, everything cheaper is not", () => {
