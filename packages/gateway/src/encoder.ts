@@ -68,6 +68,8 @@ export function threadedEncoder(template: ChatTemplate, options: EncodeThreads):
       vocabSize: template.vocabSize,
     } satisfies EncodeThread,
   });
+  // A thread that dies fails its task, which is told to whoever waits for it; the pool starts another.
+  pool.on('error', () => undefined);
   const run = async (task: EncodeTask): Promise<Int32Array> => {
     try {
       return (await pool.run(task)) as Int32Array;
