@@ -127,7 +127,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       maxTurns: spec.limits.maxTurns,
       ...(task.mcp && { mcpServers: task.mcp.servers }),
     };
-    await adapter.prepare(sandbox.session(), endpoint);
+    await adapter.prepare(sandbox.session(), endpoint, harnessTask);
     const command = adapter.command(sandbox.session(), installed, harnessTask, endpoint);
     const witness = new WorkspaceWitness(deps.gateway, spec.rolloutId, sandbox);
     witness.watch();

@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { adapters } from '@treeward/harness-adapters';
+import { adapters, probeHarness } from '@treeward/harness-adapters';
 import { getBackendInfo } from '@treeward/native';
 import { llamaVersion } from '@treeward/policy';
 import { BubblewrapProvider, type SandboxTier } from '@treeward/sandbox';
 
 export interface DoctorReport {
   node: { version: string };
-  harnesses: Record<string, { version: string | null; pin: string }>;
+  /** `warnings` (with `probe`): how the installed CLI behaves otherwise than the pinned one did. */
+  harnesses: Record<string, { version: string | null; pin: string; warnings?: string[] }>;
   tensorflow: { version: string } | null;
   native: { backend: string } | null;
   llama: { version: string };
@@ -43,7 +44,8 @@ const tensorflowVersion = (): Promise<string | null> =>
     /tf (\S+)/,
   );
 
-export async function examine(): Promise<DoctorReport> {
+/** @param probe Run every installed harness once on a scripted server (half a minute). @default false */
+export async function examine({ probe = false } = {}): Promise<DoctorReport> {
   const missing: DoctorReport['missing'] = [];
   const harnesses: DoctorReport['harnesses'] = {};
   for (const adapter of adapters) {
@@ -59,6 +61,20 @@ export async function examine(): Promise<DoctorReport> {
   const sandbox = await new BubblewrapProvider().probe();
   if (sandbox.tier === 'none')
     missing.push({ what: 'bubblewrap sandbox', needed: true, fix: sandbox.reasons.join('; ') });
+
+  if (probe && sandbox.tier !== 'none') {
+    const provider = new BubblewrapProvider();
+    for (const adapter of adapters) {
+      const harness = harnesses[adapter.name]!;
+      if (harness.version === null) continue;
+      try {
+        harness.warnings = (await probeHarness(adapter, { provider })).warnings;
+      } catch (error) {
+        harness.warnings = [`the trial run failed: ${(error as Error).message}`];
+      }
+    }
+    await provider.close();
+  }
 
   const tensorflow = await tensorflowVersion();
   if (!tensorflow)

@@ -37,16 +37,18 @@ describe('serve and record', () => {
     await expect(fetch(`${ready.url}/v1/models`)).rejects.toThrow();
   }, 30_000);
 
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  const json = async (reply: Promise<Response>): Promise<any> => (await reply).json();
   const post = (path: string, body: unknown, key = ready.key): Promise<Response> =>
     fetch(ready.url + path, { method: 'POST', headers: { 'x-api-key': key }, body: JSON.stringify(body) });
 
   it('answers in every dialect, counts true tokens, and knows its key', async () => {
     const messages = [{ role: 'user', content: 'hello' }];
-    const chat = await (await post('/v1/chat/completions', { messages })).json();
+    const chat = await json(post('/v1/chat/completions', { messages }));
     expect(chat.object).toBe('chat.completion');
-    const anthropic = await (await post('/v1/messages', { messages, max_tokens: 20 })).json();
+    const anthropic = await json(post('/v1/messages', { messages, max_tokens: 20 }));
     expect(anthropic.type).toBe('message');
-    const responses = await (await post('/v1/responses', { input: 'hello' })).json();
+    const responses = await json(post('/v1/responses', { input: 'hello' }));
     expect(responses.object).toBe('response');
     for (const used of [
       chat.usage.prompt_tokens,
@@ -62,8 +64,8 @@ describe('serve and record', () => {
   it('takes off the wrapping of the harness that the path names', async () => {
     const ask = async (path: string): Promise<number> => {
       const content = 'Do it.\n<system-reminder>now</system-reminder>';
-      const reply = await post(path, { max_tokens: 20, messages: [{ role: 'user', content }] });
-      return (await reply.json()).usage.input_tokens;
+      const reply = await json(post(path, { max_tokens: 20, messages: [{ role: 'user', content }] }));
+      return reply.usage.input_tokens;
     };
     await ask('/claude-code/v1/messages');
     const harnesses = readdirSync(records).map((id) => /^serve-(.*)-\d+$/.exec(id)?.[1]);

@@ -4,10 +4,14 @@ import { examine, type DoctorReport } from '../doctor.js';
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('what this machine has, what is missing and what will be skipped')
+    .option('--probe', 'run every installed harness once and compare it with the pinned one (half a minute)')
     .option('--json', 'the whole report as JSON')
-    .addHelpText('after', '\nExamples:\n  treeward doctor\n  treeward doctor --json')
-    .action(async (flags: { json?: boolean }) => {
-      const report = await examine();
+    .addHelpText(
+      'after',
+      '\nExamples:\n  treeward doctor\n  treeward doctor --probe\n  treeward doctor --json',
+    )
+    .action(async (flags: { json?: boolean; probe?: boolean }) => {
+      const report = await examine({ probe: flags.probe ?? false });
       if (flags.json) process.stdout.write(JSON.stringify(report) + '\n');
       else print(report);
       if (report.missing.some((entry) => entry.needed)) process.exitCode = 1;
@@ -23,8 +27,11 @@ function print(report: DoctorReport): void {
   say('llama', `node-llama-cpp ${report.llama.version}`);
   say('cuda compiler', report.nvcc ?? 'none: kernels build for the CPU only');
   say('docker', report.docker ?? 'none');
-  for (const [name, harness] of Object.entries(report.harnesses))
-    say(name, harness.version ? harness.version : `not installed (pin ${harness.pin})`);
+  for (const [name, { version, pin, warnings }] of Object.entries(report.harnesses)) {
+    const asPinned = warnings?.length === 0 ? ', behaves as pinned' : '';
+    say(name, version === null ? `not installed (pin ${pin})` : version + asPinned);
+    for (const warning of warnings ?? []) say('  warning', warning);
+  }
   for (const entry of report.missing)
     say(entry.needed ? 'MISSING' : 'absent', `${entry.what} → ${entry.fix}`);
 }
