@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { readJson, toPlainError, writeBenchRows, writeJsonAtomic } from '@treeward/base';
 import { Command } from 'commander';
-import { CLEAN, FAULTY } from './faults/conditions.js';
+import { CLEAN, FAULTY, type Condition } from './faults/conditions.js';
 import { evaluateSet } from './run/evaluate-set.js';
 import { failureTable, table } from './run/report.js';
 import { cleanRows, faultRows, meetsBar, type Row } from './run/rows.js';
@@ -37,21 +37,19 @@ async function main(options: Options): Promise<number> {
     seed: set,
     ...(options.threads && { threads: Number(options.threads) }),
   };
-  const rollouts = Number(options.rollouts ?? (options.quick ? 4 : 150));
-  const clean = await evaluateSet({
-    ...shared,
-    conditions: [CLEAN],
-    rollouts: 2 * rollouts,
-    progress: progress('clean'),
-  });
-  const faulty = await evaluateSet({ ...shared, conditions: FAULTY, rollouts, progress: progress('faults') });
+  const rollouts = Number(options.rollouts ?? (options.quick ? 4 : 100));
+  const evaluateUnder = (conditions: readonly Condition[], of: number, what: string): Promise<Tally[]> =>
+    evaluateSet({ ...shared, conditions, rollouts: of, progress: progress(what) });
 
   if (options.calibrate !== undefined) {
-    const judged = faulty.flatMap((tally) => tally.judged);
+    const tallies = await evaluateUnder(FAULTY, rollouts, 'calibration');
+    const judged = tallies.flatMap((tally) => tally.judged);
     writeJsonAtomic(options.calibrate, fitConfidence(judged));
     console.log(`${options.calibrate}: confidences from ${judged.length} edges of the tuning set`);
     return 0;
   }
+  const clean = await evaluateUnder([CLEAN], 2 * rollouts, 'clean');
+  const faulty = await evaluateUnder(FAULTY, rollouts, 'faults');
   const rows: Row[] = [...clean.flatMap(cleanRows), ...faultRows(faulty)];
   if (options.scale) rows.push(...(await scaleRows(scaleBehaviours(), options.quick)));
   console.log(table(rows));

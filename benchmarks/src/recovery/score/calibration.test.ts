@@ -32,7 +32,7 @@ it('fits the share of right edges per kind of evidence, drawn to the type where 
     ...drawn(0, 0.4, 2000, 'c'),
     ...drawn(0, 1, 1, 'rare'),
   ]);
-  const { '*': all, 'a+b': ab, c, rare } = table.types['retry']!;
+  const { '*': all, 'a+b': ab, c, rare } = table.types.retry!;
   expect(ab).toBeCloseTo(0.9, 1);
   expect(c).toBeCloseTo(0.4, 1);
   expect(all).toBeCloseTo(0.65, 1);

@@ -1,3 +1,4 @@
+import type { Calibration, EdgeType } from '@treeward/tree-recovery';
 import type { Judged } from './edge-score.js';
 
 export interface Reliability {
@@ -27,17 +28,12 @@ export function reliability(judged: readonly Pick<Judged, 'confidence' | 'right'
   return { n, error, brier, constantBrier: rate * (1 - rate) };
 }
 
-export interface ConfidenceTable {
-  version: 1;
-  types: Record<string, Record<string, number>>;
-}
-
 /** Edges that stand behind a type's own rate, so that a rare kind of evidence is not taken at its word. */
 const PRIOR_WEIGHT = 4;
 
 /** Per type and kind of evidence the share of right edges, drawn towards the type's share where there are few. */
-export function fitConfidence(judged: readonly Judged[]): ConfidenceTable {
-  const groups = new Map<string, Map<string, { n: number; right: number }>>();
+export function fitConfidence(judged: readonly Judged[]): Calibration {
+  const groups = new Map<EdgeType, Map<string, { n: number; right: number }>>();
   for (const { type, evidence, right } of judged) {
     const kinds = groups.get(type) ?? new Map<string, { n: number; right: number }>();
     groups.set(type, kinds);
@@ -46,7 +42,7 @@ export function fitConfidence(judged: readonly Judged[]): ConfidenceTable {
       kinds.set(kind, { n: count.n + 1, right: count.right + Number(right) });
     }
   }
-  const types: ConfidenceTable['types'] = {};
+  const types: Calibration['types'] = {};
   for (const [type, kinds] of [...groups].sort(byName)) {
     const whole = kinds.get('*')!;
     const rate = (whole.right + 1) / (whole.n + 2);

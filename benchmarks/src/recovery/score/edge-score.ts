@@ -1,4 +1,4 @@
-import type { EdgeType, TreeEdge } from '@treeward/tree-recovery';
+import { evidencePattern, type EdgeType, type TreeEdge } from '@treeward/tree-recovery';
 import type { Truth, TrueEdge } from '../simulate/truth.js';
 
 export const EDGE_TYPES: readonly EdgeType[] = [
@@ -26,7 +26,7 @@ export interface EdgeCounts {
 /** One predicted edge, for calibration. */
 export interface Judged {
   type: EdgeType;
-  /** Evidence codes, sorted and joined by `+`. */
+  /** Key of its evidence in the table of confidences. */
   evidence: string;
   confidence: number;
   right: boolean;
@@ -77,8 +77,12 @@ export function scoreEdges(
     count.predicted++;
     if (right) count.right++;
     else score.wrong.push(edge);
-    const evidence = [...edge.evidence].sort().join('+');
-    score.judged.push({ type: edge.type, evidence, confidence: edge.confidence, right });
+    score.judged.push({
+      type: edge.type,
+      evidence: evidencePattern(edge.evidence),
+      confidence: edge.confidence,
+      right,
+    });
   }
   return score;
 }
