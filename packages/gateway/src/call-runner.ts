@@ -30,6 +30,7 @@ export interface CallContext {
   sampler: Sampler;
   template: ChatTemplate;
   encoded: EncodedText;
+  graft: boolean;
   canonicalise: Canonicaliser;
   identify: (request: RequestFacts) => Identity | null;
   pacer: Pacer;
@@ -72,7 +73,7 @@ export class CallRunner {
     this.#context = context;
     this.#key = key;
     this.#recorder = new CallRecorder(writer);
-    this.#conversation = new Conversation(context.template, context.encoded);
+    this.#conversation = new Conversation(context.template, context.encoded, { graft: context.graft });
   }
 
   get summary(): EndpointSummary {

@@ -51,6 +51,22 @@ describe('growing a prompt', () => {
     expect(next.hash).toBe(hashTokens(next.ids));
   });
 
+  it('without grafting, renders everything from its text', async () => {
+    const conversation = new Conversation(template, new EncodedText(inlineEncoder(template)), {
+      graft: false,
+    });
+    const sampled = callIds(template, 'Read', 'file_path', 'the.txt');
+    const first = await sample(conversation, 0, [user('do')], sampled);
+    const history = [user('do'), first.reply, result('R')];
+    const next = await conversation.grow(tools, history);
+    expect(next).toMatchObject({ parent: null, keptIds: 0, graft: { reason: 'rewritten' } });
+    expect([...next.ids]).toEqual([
+      ...template.head(tools),
+      ...history.flatMap((message) => [...template.message(message)]),
+      ...template.generation,
+    ]);
+  });
+
   it('gives a retry the identical ids', async () => {
     const conversation = fresh();
     const first = await sample(conversation, 0, [user('do')], textIds(template, 'x'));

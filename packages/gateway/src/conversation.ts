@@ -45,15 +45,18 @@ const HEAD_KEYS = 1;
 export class Conversation {
   readonly #template: ChatTemplate;
   readonly #encoded: EncodedText;
+  readonly #graft: boolean;
   readonly #index = new PrefixIndex();
   readonly #calls = new Map<number, CallTokens>();
   readonly #replyKeys = new Set<string>();
   /** By key, whether the template shows the message: known texts need not be encoded again to find that out. */
   readonly #shows = new Map<string, boolean>();
 
-  constructor(template: ChatTemplate, encoded: EncodedText) {
+  /** @param options.graft false: never keep ids of an earlier call. @default true */
+  constructor(template: ChatTemplate, encoded: EncodedText, { graft = true } = {}) {
     this.#template = template;
     this.#encoded = encoded;
+    this.#graft = graft;
   }
 
   /**
@@ -68,7 +71,7 @@ export class Conversation {
     const head = await this.#encoded.head(tools, hash);
     const shown = await this.#shown(messages);
     const keys = [head.key, ...shown.map(({ key }) => key)];
-    const match = this.#index.find(keys);
+    const match = this.#graft ? this.#index.find(keys) : null;
     const keptShown = match ? match.kept - HEAD_KEYS : 0;
     const tail = shown.slice(keptShown);
     const keptMessages = keptShown === 0 ? 0 : (tail[0]?.position ?? messages.length);

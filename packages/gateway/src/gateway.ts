@@ -57,6 +57,7 @@ export class Gateway implements GatewayControl {
       }),
       template,
       encoded,
+      graft: options.graft ?? true,
       pacer: new Pacer(),
       timing: {
         openAfterMs: options.openAfterMs ?? 3000,

@@ -78,6 +78,11 @@ export interface GatewayOptions {
   template: ChatTemplate;
   /** Encodes large texts on worker threads, which make the same template by themselves. @default on the calling thread */
   encodeOn?: EncodeThreads;
+  /**
+   * False: as a plain chat endpoint, every prompt is rendered and encoded from its text. For comparison only: what is
+   * sampled on such prompts is conditioned on other ids than the policy's own. @default true
+   */
+  graft?: boolean;
   /** Canonicaliser by harness name. @default the identity for every harness */
   canonicalise?: (harness: string) => Canonicaliser;
   /** Identity evidence by harness name. @default none */

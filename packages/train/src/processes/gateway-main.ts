@@ -4,6 +4,7 @@
  */
 import { adapterByName } from '@treeward/harness-adapters';
 import { Gateway, serveGateway } from '@treeward/gateway';
+import type { Message } from '@treeward/messages';
 import { createTemplate, remoteEngine, type TemplateSpec } from '@treeward/policy';
 import { pino } from 'pino';
 
@@ -12,6 +13,8 @@ export interface GatewayConfig {
   template: TemplateSpec;
   /** Threads that encode large texts. @default 1 */
   encodeThreads?: number;
+  /** As a plain chat endpoint: every prompt from its text as it came. For comparison. @default false */
+  plain?: boolean;
   /** Messages and replies in the process's log. @default false */
   logPrompts?: boolean;
 }
@@ -24,7 +27,12 @@ const gateway = new Gateway({
   engine: remoteEngine(config.engineSocket),
   template: createTemplate(config.template),
   encodeOn: { template: config.template, threads: config.encodeThreads ?? 1 },
-  canonicalise: (harness) => (messages) => adapterByName(harness).canonicalise(messages),
+  ...(config.plain
+    ? { graft: false }
+    : {
+        canonicalise: (harness: string) => (messages: readonly Message[]) =>
+          adapterByName(harness).canonicalise(messages),
+      }),
   identify: (harness) => (request) => adapterByName(harness).identify?.(request) ?? {},
   log: pino({ name: 'gateway' }, pino.destination(2)),
   logPrompts: config.logPrompts ?? false,

@@ -31,7 +31,7 @@ export interface StackOptions {
   runDirectory: string;
   template: TemplateSpec;
   engine: EngineSpec;
-  gateway?: Pick<GatewayConfig, 'encodeThreads' | 'logPrompts'>;
+  gateway?: Pick<GatewayConfig, 'encodeThreads' | 'logPrompts' | 'plain'>;
   /** Asked at every start of the learner. Absent: no learner (rollouts only). */
   learner?: () => LearnerProcessConfig;
 }
