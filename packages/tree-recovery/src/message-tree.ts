@@ -62,6 +62,8 @@ export class MessageTree {
       const found = parent === null ? null : this.#ancestor(parent, delta.kept);
       fragment = found === null;
       recorded = found ?? this.#extend(ROOT, `lost:${delta.parent}:${delta.kept}`, lost());
+      // It stands for that many messages: what grows from here counts them.
+      if (fragment) this.#recorded.depth[recorded] = delta.kept;
     }
     const known = this.#talk.size;
     const systemTexts: string[] = [];
@@ -158,7 +160,8 @@ export class MessageTree {
     let node = end.reply ?? end.messages;
     if (depth > this.#recorded.depth[node]!) return null;
     while (this.#recorded.depth[node]! > depth) node = this.#recorded.parent[node]!;
-    return node;
+    // Within what was lost no single message is known.
+    return this.#recorded.depth[node] === depth ? node : null;
   }
 
   #extendBy(recorded: number, message: Json): number {

@@ -38,6 +38,21 @@ export class ForkResolver {
     return out;
   }
 
+  /** Do two turns overlap, each from its first attempt to the end of the one that was taken? */
+  turnsOverlap(a: number, b: number): boolean {
+    return this.#calls[a]!.start < this.#turnEnd(b) && this.#calls[b]!.start < this.#turnEnd(a);
+  }
+
+  #turnEnd(at: number): number {
+    for (let attempt = at; ; ) {
+      const next = this.#children[attempt]!.findLast(
+        (child) => this.#calls[child]!.attachment.kind === 'repeats',
+      );
+      if (next === undefined || this.#isExtended(attempt)) return this.#calls[attempt]!.finish;
+      attempt = next;
+    }
+  }
+
   /** Was the reply of that very call taken up, not that of a repetition? */
   #isExtended(at: number): boolean {
     return this.#children[at]!.some((child) => this.#calls[child]!.attachment.kind !== 'repeats');
@@ -96,7 +111,7 @@ export class ForkResolver {
         if (call.role !== 'compaction') branches.push(turn);
         continue;
       }
-      const beside = branches.find((earlier) => overlap(this.#calls[earlier]!, call));
+      const beside = branches.find((earlier) => this.turnsOverlap(earlier, turn));
       if (beside !== undefined) {
         const both = this.#isExtended(beside) && this.#isExtended(turn);
         const evidence: Evidence[] = ['overlap', both ? 'extended' : 'unextended'];

@@ -3,7 +3,7 @@ import { MessageTree } from '../message-tree.js';
 import type { CallRole } from '../types.js';
 import { Attacher } from './attach.js';
 import { ForkResolver } from './forks.js';
-import { overlap, type LinkCall, type LinkEdge } from './link-call.js';
+import { type LinkCall, type LinkEdge } from './link-call.js';
 import { findReturns } from './returns.js';
 import { readParts } from './texts.js';
 import type { Threads } from './threads.js';
@@ -44,12 +44,13 @@ export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
   });
   const { threads } = attacher;
   assignRoles(calls, threads);
-  const forks = new ForkResolver(calls).edges();
+  const resolver = new ForkResolver(calls);
+  const forks = resolver.edges();
   const beside = new Set(forks.filter(({ type }) => type === 'parallel').map(({ to }) => to));
   const edges = [
     ...forks,
     ...otherEdges(calls),
-    ...parallelAgents(calls),
+    ...parallelAgents(calls, resolver),
     ...findReturns(calls, tree, threads, beside),
   ];
   edges.sort((a, b) => a.to - b.to || a.from - b.from);
@@ -159,15 +160,15 @@ function otherEdges(calls: readonly LinkCall[]): LinkEdge[] {
   });
 }
 
-/** Agents that one reply started and whose first calls overlap: a star around the first of them. */
-function parallelAgents(calls: readonly LinkCall[]): LinkEdge[] {
+/** Agents that one reply started and whose first turns overlap: a star around the first of them. */
+function parallelAgents(calls: readonly LinkCall[], resolver: ForkResolver): LinkEdge[] {
   const first = new Map<number, LinkCall>();
   const edges: LinkEdge[] = [];
   for (const call of calls) {
     if (call.attachment.kind !== 'spawned') continue;
     const sibling = first.get(call.attachment.of);
     if (!sibling) first.set(call.attachment.of, call);
-    else if (overlap(sibling, call)) {
+    else if (resolver.turnsOverlap(sibling.at, call.at)) {
       edges.push({ from: sibling.at, to: call.at, type: 'parallel', evidence: ['same-spawn', 'overlap'] });
     }
   }
