@@ -1,13 +1,26 @@
 import type { Canonicaliser, FaultPlan, RequestFacts } from '@treeward/gateway';
 import type { HarnessAdapter } from '@treeward/harness-adapters';
-import { say, scriptView, type Script, type Scripted, type ScriptView } from '@treeward/harness-adapters/testing';
-import { ScriptedEngine, type ChatTemplate, type Engine, type Policy, type SampleRequest } from '@treeward/policy';
+import {
+  say,
+  scriptView,
+  type Script,
+  type Scripted,
+  type ScriptView,
+} from '@treeward/harness-adapters/testing';
+import {
+  ScriptedEngine,
+  type ChatTemplate,
+  type Engine,
+  type Policy,
+  type SampleRequest,
+} from '@treeward/policy';
 import type { Identity } from '@treeward/telemetry';
 
 /** A request as it came to the gateway; its place in the list is its call number. */
 export interface SeenRequest {
+  /** `<agent>.<replies before>`, `summary` or `title`; a further one of the same name gets a dash. */
+  name: string;
   identity: Identity;
-  view: ScriptView;
   answer: Scripted;
 }
 
@@ -16,8 +29,8 @@ export interface ScriptedPolicyOptions {
   script: Script;
   template: ChatTemplate;
   contextLength: number;
-  /** Calls that belong together are answered when the last of them is here: so they overlap, whatever the machine does. */
-  together: (seen: SeenRequest) => number;
+  /** Calls by name that are answered when the last of them is here: so they overlap, whatever the machine does. */
+  together: readonly string[];
 }
 
 /** A script that plays behind the real gateway: replies through an engine, faults through the gateway's fault plan. */
@@ -42,7 +55,7 @@ export class ScriptedPolicy {
     });
     this.engine = {
       describe: () => scripted.describe(),
-      load: (policy, weights) => scripted.load(policy, weights),
+      load: (policy) => scripted.load(policy),
       close: () => scripted.close(),
       sample: async (policy: Policy | 'current', request: SampleRequest, sampling) => {
         await this.#company(Number(request.sampling.seed.split('/').at(-1)));
@@ -68,15 +81,27 @@ export class ScriptedPolicy {
       const identity = adapter.identify?.(request) ?? {};
       const side = identity.requestClass === 'side';
       const view = scriptView(adapter.canonicalise(request.messages), side ? -1 : this.#work++);
-      this.seen.push({ identity, view, answer: side ? say('A title') : script(view) });
+      const name = this.#unique(nameOf(identity, view));
+      this.seen.push({ name, identity, answer: side ? say('A title') : script(view) });
       return identity;
     };
 
+  #unique(name: string): string {
+    return this.seen.some((other) => other.name === name) ? this.#unique(`${name}'`) : name;
+  }
+
   async #company(call: number): Promise<void> {
-    const group = this.#options.together(this.seen[call]!);
-    const here = (): number => this.seen.filter((other) => this.#options.together(other) === group).length;
-    for (let waited = 0; group > 1 && here() < group && waited < 5000; waited += 20) {
+    const { together } = this.#options;
+    if (!together.includes(this.seen[call]!.name)) return;
+    const missing = (): boolean => together.some((name) => !this.seen.some((other) => other.name === name));
+    for (let waited = 0; missing() && waited < 5000; waited += 20) {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
+}
+
+function nameOf({ requestClass }: Identity, { first, replies }: ScriptView): string {
+  if (requestClass === 'side') return 'title';
+  if (requestClass === 'compaction') return 'summary';
+  return `${/\bTASK-(\w+)/.exec(first)?.[1] ?? 'main'}.${replies}`;
 }
