@@ -25,10 +25,10 @@ describe('describeTree', () => {
       completed, reward 0.5, partial: 1 of 2 calls left out: sampling unknown
       3 calls, 2 leaves, 5 nodes, 6 tokens; 1 of 3 sampled tokens train; edges: 1 retry
 
-      call  at     role  prompt  sampled  version  delivery             from        trains
-      0     0.00s  main  2       1        0        none                 -           yes
-      1     2.50s  main  2       2        0        complete, malformed  retry of 0  no: sampling unknown
-      2     4.00s  main  2       -        -        complete             -           no: prompt hash mismatch
+      call  at     role  agent  epoch  prompt  sampled  version  delivery             from        trains
+      0     0.00s  main  0      0      2       1        0        none                 -           yes
+      1     2.50s  main  0      0      2       2        0        complete, malformed  retry of 0  no: sampling unknown
+      2     4.00s  main  0      0      2       -        -        complete             -           no: prompt hash mismatch
 
       edges
         0 -> 1  retry 0.99  the same messages again; the same prompt tokens again; the earlier reply did not arrive

@@ -1,25 +1,31 @@
 import { EVIDENCE } from './evidence.js';
 import { summarise, type TreeSummary } from './summary.js';
-import type { RolloutTree, TreeCall, TreeEdge } from './types.js';
+import { pathLength, sampledLength } from './tree-paths.js';
+import type { RolloutTree, TreeEdge } from './types.js';
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /** A table for people: every call, where it came from and why, and for each call that does not train the reason. */
 export function describeTree(tree: RolloutTree): string {
   const summary = summarise(tree);
-  const into = new Map(tree.edges.map((edge) => [edge.to, edge]));
+  const into = new Map<number, TreeEdge[]>();
+  for (const edge of tree.edges) into.set(edge.to, [...(into.get(edge.to) ?? []), edge]);
   const firstStart = tree.calls[0]?.startTime ?? 0;
-  const rows = [['call', 'at', 'role', 'prompt', 'sampled', 'version', 'delivery', 'from', 'trains']];
+  const rows = [
+    ['call', 'at', 'role', 'agent', 'epoch', 'prompt', 'sampled', 'version', 'delivery', 'from', 'trains'],
+  ];
   for (const call of tree.calls) {
     rows.push([
       String(call.call),
       `${((call.startTime - firstStart) / 1000).toFixed(2)}s`,
       call.role,
-      call.promptNode === -1 ? '-' : String(promptLength(tree, call)),
+      String(call.agent),
+      String(call.epoch),
+      call.promptNode === -1 ? '-' : String(pathLength(tree, call.promptNode)),
       call.actionNode === -1 ? '-' : String(sampledLength(tree, call)),
       call.policyVersion === null ? '-' : String(call.policyVersion),
       call.malformed ? `${call.delivery}, malformed` : call.delivery,
-      describeEdge(into.get(call.call)),
+      describeEdges(into.get(call.call) ?? []),
       call.untrained === null ? 'yes' : `no: ${call.untrained}`,
     ]);
   }
@@ -49,10 +55,13 @@ export function treeToJson(tree: RolloutTree): Record<string, unknown> {
     calls: tree.calls.map((call) => ({
       ...call,
       temperature: Number.isNaN(call.temperature) ? null : call.temperature,
-      promptTokens: call.promptNode === -1 ? 0 : promptLength(tree, call),
-      sampledTokens: call.actionNode === -1 ? 0 : sampledLength(tree, call),
+      promptTokens: pathLength(tree, call.promptNode),
+      sampledTokens: sampledLength(tree, call),
     })),
     edges: tree.edges,
+    runs: tree.runs.map(({ calls }) => calls),
+    epochs: tree.epochs,
+    causal: { chain: successors(tree, 'chain'), lineage: successors(tree, 'lineage') },
     nodes: [...tree.nodes.kind_N].map((kind, n) => ({
       kind: kind === 1 ? 'action' : 'observation',
       parent: tree.nodes.parent_N[n],
@@ -64,6 +73,14 @@ export function treeToJson(tree: RolloutTree): Record<string, unknown> {
     reward: tree.reward,
     status: tree.status,
   };
+}
+
+/** Per call the calls it leads to; all of one call weigh the same. */
+function successors({ calls, causal }: RolloutTree, name: keyof RolloutTree['causal']): number[][] {
+  const { offset_C1, successor_L } = causal[name];
+  return calls.map((_, at) =>
+    [...successor_L.subarray(offset_C1[at], offset_C1[at + 1])].map((position) => calls[position]!.call),
+  );
 }
 
 function headLines(tree: RolloutTree, summary: TreeSummary): string[] {
@@ -79,20 +96,12 @@ function headLines(tree: RolloutTree, summary: TreeSummary): string[] {
   ];
 }
 
-function promptLength({ nodes }: RolloutTree, { promptNode: n }: TreeCall): number {
-  return nodes.depth_N[n]! + nodes.end_N[n]! - nodes.start_N[n]!;
-}
-
-function sampledLength({ nodes }: RolloutTree, { actionNode: n }: TreeCall): number {
-  return nodes.end_N[n]! - nodes.start_N[n]!;
-}
-
 function sayEvidence(code: string): string {
   return (EVIDENCE as Readonly<Record<string, string>>)[code] ?? code;
 }
 
-function describeEdge(edge: TreeEdge | undefined): string {
-  return edge ? `${edge.type} of ${edge.from}` : '-';
+function describeEdges(edges: readonly TreeEdge[]): string {
+  return edges.map(({ type, from }) => `${type} of ${from}`).join(', ') || '-';
 }
 
 function table(rows: readonly (readonly string[])[]): string[] {

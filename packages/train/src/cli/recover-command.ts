@@ -1,33 +1,66 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { TreewardError } from '@treeward/base';
-import { describeTree, recoverDirectory, treeToJson } from '@treeward/tree-recovery';
+import { readRecord } from '@treeward/telemetry';
+import {
+  applyPreset,
+  describeTree,
+  presets,
+  recoverTree,
+  trainedSegments,
+  treeToAtif,
+  treeToDot,
+  treeToJson,
+  type RolloutTree,
+} from '@treeward/tree-recovery';
+
+interface Flags {
+  preset?: keyof typeof presets;
+  json?: boolean;
+  atif?: boolean;
+  dot?: boolean;
+  segments?: boolean;
+}
 
 export function recoverCommand(): Command {
+  const format = (name: keyof Flags, text: string): Option =>
+    new Option(`--${name}`, text).conflicts(
+      (['json', 'atif', 'dot', 'segments'] as const).filter((other) => other !== name),
+    );
   return new Command('recover')
     .description('recover the tree of what really happened from recorded rollouts')
     .argument('<dir>', 'a rollout folder, a run folder, or a folder of rollouts')
-    .option('--json', 'one JSON document: {rollouts: [...]}')
+    .addOption(
+      new Option('--preset <name>', 'leave out what this method leaves out').choices(Object.keys(presets)),
+    )
+    .addOption(format('json', 'one JSON document: {rollouts: [...]}'))
+    .addOption(format('atif', 'one ATIF document per branch, one a line'))
+    .addOption(format('dot', 'Graphviz text, one graph per rollout'))
+    .addOption(format('segments', 'one line of JSON per sampled reply that trains'))
     .addHelpText(
       'after',
       `
 Examples:
   treeward recover runs/mixed-20261129-120000
-  treeward recover runs/try/rollouts/s000001-g00-r0 --json`,
+  treeward recover runs/try/rollouts/s000001-g00-r0 --json
+  treeward recover runs/try/rollouts/s000001-g00-r0 --dot | dot -Tsvg > tree.svg`,
     )
-    .action((dir: string, flags: { json?: boolean }) => {
-      const directories = rolloutDirectories(resolve(dir));
-      if (flags.json) {
-        process.stdout.write(
-          JSON.stringify({
-            rollouts: directories.map((directory) => treeToJson(recoverDirectory(directory))),
-          }) + '\n',
-        );
-        return;
+    .action((dir: string, flags: Flags) => {
+      const write = (line: string): void => void process.stdout.write(line + '\n');
+      const preset = flags.preset ? presets[flags.preset] : null;
+      const documents: unknown[] = [];
+      for (const directory of rolloutDirectories(resolve(dir))) {
+        const record = readRecord(directory);
+        const recovered = recoverTree(record);
+        const tree: RolloutTree = preset ? applyPreset(recovered, preset) : recovered;
+        if (flags.json) documents.push(treeToJson(tree));
+        else if (flags.dot) write(treeToDot(tree));
+        else if (flags.atif) treeToAtif(tree, record).forEach((one) => write(JSON.stringify(one)));
+        else if (flags.segments) trainedSegments(tree).forEach((one) => write(JSON.stringify(one)));
+        else write(describeTree(tree));
       }
-      for (const directory of directories)
-        process.stdout.write(describeTree(recoverDirectory(directory)) + '\n');
+      if (flags.json) write(JSON.stringify({ rollouts: documents }));
     });
 }
 

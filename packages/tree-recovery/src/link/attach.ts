@@ -102,7 +102,8 @@ export class Attacher {
       const earlier = this.#calls[at]!;
       if (!sameSpeaker(earlier, call) || earlier.fragment !== call.fragment) continue;
       // An attempt that was repeated already is not the one before this.
-      if (this.#roots.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'repeats')) continue;
+      if (this.#roots.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'repeats'))
+        continue;
       const lost = !earlier.delivered || !earlier.sampled;
       const before = this.#turnOf(earlier);
       const again = lost ? asksAgain(before, turn) : sameButVolatile(before, turn) && call.turn !== 0;
@@ -160,7 +161,9 @@ export class Attacher {
     const key = this.#keyOf(this.#calls[first]!);
     const again = this.#roots
       .extendedBy(first)
-      .filter((at) => this.#calls[at]!.attachment.kind === 'repeats' && this.#keyOf(this.#calls[at]!) === key);
+      .filter(
+        (at) => this.#calls[at]!.attachment.kind === 'repeats' && this.#keyOf(this.#calls[at]!) === key,
+      );
     return again.length === 0 ? owners : [...owners, ...again.filter((at) => !owners.includes(at))];
   }
 
@@ -170,7 +173,10 @@ export class Attacher {
 
   /** Calls that asked here, and repetitions of them in other words, in their order. */
   #attempts(call: LinkCall, request: number): LinkCall[] {
-    const asked = this.#tree.requestsAt(request).slice(-RECENT).filter((at) => at !== call.at);
+    const asked = this.#tree
+      .requestsAt(request)
+      .slice(-RECENT)
+      .filter((at) => at !== call.at);
     const all = new Set(asked);
     for (const at of all) {
       for (const later of this.#roots.extendedBy(at)) {
@@ -179,7 +185,10 @@ export class Attacher {
       const { attachment } = this.#calls[at]!;
       if (attachment.kind === 'repeats') all.add(attachment.of);
     }
-    return [...all].sort((a, b) => a - b).map((at) => this.#calls[at]!).filter((one) => sameSpeaker(one, call));
+    return [...all]
+      .sort((a, b) => a - b)
+      .map((at) => this.#calls[at]!)
+      .filter((one) => sameSpeaker(one, call));
   }
 
   /** Of several calls with equal replies to equal messages: the one in the tokens, then one that arrived, then the latest. */

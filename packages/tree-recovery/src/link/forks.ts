@@ -44,7 +44,7 @@ export class ForkResolver {
   }
 
   #turnEnd(at: number): number {
-    for (let attempt = at; ; ) {
+    for (let attempt = at; ;) {
       const next = this.#children[attempt]!.findLast(
         (child) => this.#calls[child]!.attachment.kind === 'repeats',
       );

@@ -79,7 +79,7 @@ export class RootClassifier {
   }
 
   #firstAttempt(at: number): number {
-    for (let first = at; ; ) {
+    for (let first = at; ;) {
       const { attachment } = this.#calls[first]!;
       if (attachment.kind !== 'repeats') return first;
       first = attachment.of;
