@@ -9,6 +9,8 @@ export default defineConfig({
     environment: 'node',
     include: ['src/**/*.test.ts'],
     exclude: ['src/**/*.integration.test.ts'],
+    globalSetup: ['src/testing/build-fibers.ts'],
+    testTimeout: 120_000,
     pool: 'forks',
     maxWorkers: 1,
     reporters: ['default', ['json', { outputFile: '../test-results/native.json' }]],

@@ -1,11 +1,53 @@
+import type { CausalGaeInput, CausalGaeOptions, CausalGaeResult } from './causal-gae.js';
+import type {
+  LinearLogprobBackwardInput,
+  LinearLogprobGradients,
+  LinearLogprobInput,
+  LinearLogprobOptions,
+  LinearLogprobResult,
+} from './linear-logprob.js';
 import type { PolicyLossInput, PolicyLossOptions, PolicyLossResult } from './policy-loss.js';
+import type {
+  TreeAttentionBackwardInput,
+  TreeAttentionGradients,
+  TreeAttentionInput,
+  TreeAttentionOptions,
+  TreeAttentionResult,
+} from './tree-attention.js';
+import type { ValueLossInput, ValueLossOptions, ValueLossResult } from './value-loss.js';
+
+/** Which implementation of an operator computes. */
+export type Backend = 'cpu' | 'cuda';
+
+/** An operator of the addon; the CPU implementation unless `backend` says otherwise. */
+type Operator<Input, Options, Result> = (input: Input, options: Options, backend?: Backend) => Result;
+
+export type CudaInfo =
+  | { available: false; reason: string }
+  | {
+      available: true;
+      device: string;
+      /** Compute capability, `9.0`. */
+      sm: string;
+      /** As CUDA counts versions: 13000. */
+      driver: number;
+      cudaRuntime: number;
+      memoryBytes: number;
+    };
 
 /** What `treeward.node` exports, typed by hand in this one place. Changing it means raising both version numbers. */
 export interface Binding {
   interfaceVersion: number;
-  buildInfo(): { compiler: string; napi: number };
-  policyLoss(input: PolicyLossInput, options: PolicyLossOptions): PolicyLossResult;
+  buildInfo(): { compiler: string; napi: number; threads: number };
+  cudaInfo(): CudaInfo;
+  policyLoss: Operator<PolicyLossInput, PolicyLossOptions, PolicyLossResult>;
+  valueLoss: Operator<ValueLossInput, ValueLossOptions, ValueLossResult>;
+  causalGae: Operator<CausalGaeInput, CausalGaeOptions, CausalGaeResult>;
+  linearLogprob: Operator<LinearLogprobInput, LinearLogprobOptions, LinearLogprobResult>;
+  linearLogprobBackward: Operator<LinearLogprobBackwardInput, LinearLogprobOptions, LinearLogprobGradients>;
+  treeAttention: Operator<TreeAttentionInput, TreeAttentionOptions, TreeAttentionResult>;
+  treeAttentionBackward: Operator<TreeAttentionBackwardInput, TreeAttentionOptions, TreeAttentionGradients>;
 }
 
 /** `kInterfaceVersion` of src/native/addon.cc. */
-export const INTERFACE_VERSION = 1;
+export const INTERFACE_VERSION = 3;

@@ -7,6 +7,9 @@ export type NativeErrorCode =
   | 'NATIVE_E_LENGTH'
   | 'NATIVE_E_OPTION'
   | 'NATIVE_E_VALUE'
+  | 'NATIVE_E_CYCLE'
+  | 'NATIVE_E_MEMORY'
+  | 'NATIVE_E_DEVICE'
   | 'NATIVE_E_INTERNAL';
 
 /**

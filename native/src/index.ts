@@ -1,5 +1,23 @@
+export type { Backend, CudaInfo } from './binding.js';
+export {
+  causalGae,
+  joinCausalOrders,
+  type CausalGaeInput,
+  type CausalGaeOptions,
+  type CausalGaeResult,
+  type CausalOrderLike,
+} from './causal-gae.js';
 export { NativeError, type NativeErrorCode } from './errors.js';
 export { getBackendInfo, type BackendInfo } from './load-binding.js';
+export {
+  linearLogprob,
+  linearLogprobBackward,
+  type LinearLogprobBackwardInput,
+  type LinearLogprobGradients,
+  type LinearLogprobInput,
+  type LinearLogprobOptions,
+  type LinearLogprobResult,
+} from './linear-logprob.js';
 export {
   policyLoss,
   type PolicyLossInput,
@@ -7,3 +25,13 @@ export {
   type PolicyLossResult,
   type PolicyLossStats,
 } from './policy-loss.js';
+export {
+  treeAttention,
+  treeAttentionBackward,
+  type TreeAttentionBackwardInput,
+  type TreeAttentionGradients,
+  type TreeAttentionInput,
+  type TreeAttentionOptions,
+  type TreeAttentionResult,
+} from './tree-attention.js';
+export { valueLoss, type ValueLossInput, type ValueLossOptions, type ValueLossResult } from './value-loss.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { getBackendInfo } from './index.js';
-import { candidatePaths, checkBackend, loadFrom } from './load-binding.js';
+import { candidatePaths, loadFrom, resolveBackend } from './load-binding.js';
 
 let directory = '';
 beforeAll(() => {
@@ -13,7 +13,7 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 test('backend info says what computes', () => {
-  expect(getBackendInfo()).toMatchObject({ backend: 'cpu', threads: 1, napi: 8 });
+  expect(getBackendInfo()).toMatchObject({ threads: 1, napi: 8 });
   expect(getBackendInfo().device).not.toBe('');
 });
 
@@ -32,7 +32,7 @@ test('every failure is listed, and what to do', () => {
   expect(thrown?.code).toBe('NATIVE_E_LOAD');
   expect(thrown?.message).toMatch(/missing\.node: no such file/);
   expect(thrown?.message).toMatch(/broken\.node: .*(invalid ELF header|file too short)/);
-  expect(thrown?.message).toMatch(/built for interface 0, this package needs 1/);
+  expect(thrown?.message).toMatch(/built for interface 0, this package needs 3/);
   expect(thrown?.message).toMatch(/npx nx run native:build-native/);
 });
 
@@ -41,9 +41,31 @@ test('a named file replaces the search', () => {
   expect(candidatePaths({})).toHaveLength(2);
 });
 
-test('asking for a backend that is not there is an error', () => {
-  expect(() => checkBackend('cuda')).toThrow(expect.objectContaining({ code: 'NATIVE_E_BACKEND' }));
-  expect(() => checkBackend('auto')).not.toThrow();
+test('auto takes what there is; asking for a backend that is not there is an error', () => {
+  const none = { available: false, reason: 'CUDA error 100, no CUDA-capable device' } as const;
+  const some = {
+    available: true,
+    device: 'x',
+    sm: '9.0',
+    driver: 1,
+    cudaRuntime: 1,
+    memoryBytes: 1,
+  } as const;
+  expect([undefined, '', 'auto', 'cpu'].map((wanted) => resolveBackend(wanted, none))).toEqual(
+    Array(4).fill('cpu'),
+  );
+  expect(['auto', 'cuda', 'cpu'].map((wanted) => resolveBackend(wanted, some))).toEqual([
+    'cuda',
+    'cuda',
+    'cpu',
+  ]);
+  expect(() => resolveBackend('cuda', none)).toThrow(
+    expect.objectContaining({
+      code: 'NATIVE_E_BACKEND',
+      message: expect.stringMatching(/no CUDA-capable/) as string,
+    }),
+  );
+  expect(() => resolveBackend('metal', some)).toThrow(expect.objectContaining({ code: 'NATIVE_E_BACKEND' }));
 });
 
 test('loads on several worker threads at once and after the main thread', async () => {

@@ -2,15 +2,18 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { INTERFACE_VERSION, type Binding } from './binding.js';
+import { INTERFACE_VERSION, type Backend, type Binding, type CudaInfo } from './binding.js';
 import { NativeError } from './errors.js';
 
 export interface BackendInfo {
-  backend: 'cpu';
-  /** The processor, as the system names it. */
+  /** What computes work that is large enough; small work always runs on the CPU. */
+  backend: Backend;
+  /** The GPU or the processor, as the system names it. */
   device: string;
-  /** Threads an operator uses. The CPU kernels run on the calling thread. */
+  /** Threads a CPU operator uses at most: `TREEWARD_NATIVE_THREADS`, 1 by default. */
   threads: number;
+  /** What there is of CUDA, or why nothing. */
+  cuda: CudaInfo;
   compiler: string;
   napi: number;
   /** The file that was loaded. */
@@ -23,7 +26,7 @@ interface Loaded {
 }
 
 const HINTS = [
-  'build it: npx nx run native:build-native (needs cmake and g++; 15 s)',
+  'build it: npx nx run native:build-native (needs cmake and g++, nvcc for CUDA; a minute)',
   'or name a built file: TREEWARD_NATIVE_PATH=/path/to/treeward.node',
 ];
 
@@ -64,40 +67,50 @@ export function loadFrom(paths: readonly string[]): Loaded {
   );
 }
 
-/** @throws NativeError NATIVE_E_BACKEND when TREEWARD_NATIVE_BACKEND asks for what this build does not have */
-export function checkBackend(wanted: string | undefined): void {
-  if (wanted === undefined || wanted === '' || wanted === 'auto' || wanted === 'cpu') return;
-  throw new NativeError(
-    'NATIVE_E_BACKEND',
-    `TREEWARD_NATIVE_BACKEND=${wanted}: this addon has the cpu backend only`,
-    {
-      hints: ['use TREEWARD_NATIVE_BACKEND=cpu, or leave it unset'],
-    },
-  );
+/**
+ * What `TREEWARD_NATIVE_BACKEND` (`auto`, `cuda` or `cpu`; nothing = `auto`) comes to on this machine.
+ *
+ * @throws NativeError NATIVE_E_BACKEND when it asks for what this build or machine does not have
+ */
+export function resolveBackend(wanted: string | undefined, cuda: CudaInfo): Backend {
+  if (wanted === 'cpu') return 'cpu';
+  if (wanted === undefined || wanted === '' || wanted === 'auto') return cuda.available ? 'cuda' : 'cpu';
+  if (wanted === 'cuda' && cuda.available) return 'cuda';
+  const reason = cuda.available ? 'it is one of auto, cuda, cpu' : cuda.reason;
+  throw new NativeError('NATIVE_E_BACKEND', `TREEWARD_NATIVE_BACKEND=${wanted}: ${reason}`, {
+    hints: ['use TREEWARD_NATIVE_BACKEND=cpu, or leave it unset'],
+  });
 }
 
-let loaded: Loaded | undefined;
+let loaded: (Loaded & { backend: Backend; forced: boolean }) | undefined;
 
-function load(): Loaded {
+function load(): NonNullable<typeof loaded> {
   if (!loaded) {
-    checkBackend(process.env['TREEWARD_NATIVE_BACKEND']);
-    loaded = loadFrom(candidatePaths());
+    const wanted = process.env['TREEWARD_NATIVE_BACKEND'];
+    const found = loadFrom(candidatePaths());
+    const backend = resolveBackend(wanted, found.binding.cudaInfo());
+    loaded = { ...found, backend, forced: wanted === 'cuda' };
   }
   return loaded;
 }
 
-/** The addon, loaded on first use: importing this package never fails. */
-export function loadBinding(): Binding {
-  return load().binding;
+/**
+ * The addon, loaded on first use (importing this package never fails), and where `work` of an operator is done: on the
+ * GPU when there is one and the work is worth the copies, i.e. at least `worthwhile`.
+ */
+export function loadBinding(work: number, worthwhile: number): { binding: Binding; backend: Backend } {
+  const { binding, backend, forced } = load();
+  return { binding, backend: backend === 'cuda' && (forced || work >= worthwhile) ? 'cuda' : 'cpu' };
 }
 
 /** What computes, for `doctor` and for every benchmark row. @throws NativeError NATIVE_E_LOAD, NATIVE_E_BACKEND */
 export function getBackendInfo(): BackendInfo {
-  const { binding, path } = load();
+  const { binding, path, backend } = load();
+  const cuda = binding.cudaInfo();
   return {
-    backend: 'cpu',
-    device: cpus()[0]?.model ?? 'unknown',
-    threads: 1,
+    backend,
+    device: backend === 'cuda' && cuda.available ? cuda.device : (cpus()[0]?.model ?? 'unknown'),
+    cuda,
     ...binding.buildInfo(),
     path,
   };

@@ -1,4 +1,4 @@
-import { fromNative } from './errors.js';
+import { guarded, lengthOf } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /** T tokens, all arrays of length T. Where `mask_T` is 0 the other arrays are not read and may hold NaN. */
@@ -12,6 +12,12 @@ export interface PolicyLossInput {
   advantages_T: Float32Array;
   /** 0 leaves the token out; any other value (≥ 0) is its weight in the sum. */
   mask_T: Float32Array;
+  /** Under the reference policy, constant. Needed for `kl`. */
+  logpRef_T?: Float32Array;
+  /** Entropy of the distribution at the token. Needed for `entropyCoef`. */
+  entropy_T?: Float32Array;
+  /** `gspo`: sequence s is tokens `[sequenceOffset_S1[s], sequenceOffset_S1[s + 1])`; covers all tokens. */
+  sequenceOffset_S1?: Int32Array;
 }
 
 export interface PolicyLossOptions {
@@ -22,6 +28,35 @@ export interface PolicyLossOptions {
   truncation: number;
   /** What the sum over tokens is divided by. */
   normaliser: number;
+  /**
+   * - `ppo`: max(−A r, −A clip(r)) per token
+   * - `cispo`: −A clip(r) logp with the clipped ratio constant: no token loses its gradient
+   * - `gspo`: `ppo` with r the geometric mean over the token's sequence; each token keeps its own advantage
+   *
+   * @default 'ppo'
+   */
+  objective?: 'ppo' | 'cispo' | 'gspo';
+  /** Where A < 0 the loss is at most −A · dualClip (> 1), without gradient beyond. @default Infinity */
+  dualClip?: number;
+  /**
+   * - `truncate`: w as above
+   * - `mask`: w = exp(logpOld − logpRollout) within [importanceLow, truncation], 0 outside
+   *
+   * @default 'truncate'
+   */
+  importance?: 'truncate' | 'mask';
+  /** @default 0 */
+  importanceLow?: number;
+  /** Estimate of KL(policy ‖ reference) added to the loss, from d = logp − logpRef: d, d²/2, exp(−d) − 1 + d. Not weighted by w. @default 'none' */
+  kl?: 'none' | 'k1' | 'k2' | 'k3';
+  /** @default 0 */
+  klCoef?: number;
+  /** `k3` is clamped to this, without gradient beyond (verl: 10). @default Infinity */
+  klMax?: number;
+  /** The loss falls by entropyCoef · entropy_T. Its gradient, −entropyCoef · mask / normaliser, is left to the caller. @default 0 */
+  entropyCoef?: number;
+  /** Log-ratios are clamped to ± this and carry no gradient beyond (verl's GSPO: 10). @default 20 */
+  logRatioMax?: number;
 }
 
 /** Means and fractions are over the tokens with a mask other than 0, each counted once; all 0 when there are none. */
@@ -30,41 +65,47 @@ export interface PolicyLossStats {
   approxKl: number;
   /** Share of tokens where the clipped branch is the loss, i.e. that carry no gradient because of it. */
   clipfrac: number;
+  /** Share of tokens that the dual clip holds. */
+  dualClipfrac: number;
   ratioMax: number;
-  /** Effective sample size of the truncated weights as a share of the tokens: (Σw)² / (T Σw²), in (0, 1]. */
+  /** Effective sample size of the truncated weights as a share of the tokens: (Σw)² / (T Σw²), in (0, 1]; 0 when all are 0. */
   ess: number;
-  /** Share of tokens whose weight was cut to `truncation`. */
+  /** Share of tokens whose weight exceeded `truncation`. */
   truncatedFrac: number;
   /** KL(rollout ‖ old), estimated as the mean of (ρ − 1) − log ρ with ρ = exp(logpOld − logpRollout). */
   rolloutKl: number;
+  /** Mean of the chosen estimate; 0 without one. */
+  refKl: number;
+  /** Mean of entropy_T; 0 without it. */
+  entropy: number;
   tokens: number;
 }
 
 export interface PolicyLossResult {
   loss: number;
-  /** d loss / d logp; exactly 0 where masked, clipped, or |logp − logpOld| > 20. */
+  /** d loss / d logp; exactly 0 where masked, clipped, or beyond logRatioMax. */
   gradLogp_T: Float32Array;
   stats: PolicyLossStats;
 }
 
+/** Tokens from which the copies to a GPU and back are worth it. */
+const WORTHWHILE_T = 1 << 20;
+
 /**
- * Clipped policy loss and its gradient:
+ * Clipped policy loss, its gradient and its statistics in one pass:
  *
- *   L = Σ_t m_t · w_t · max(−A_t r_t, −A_t clip(r_t, 1 − low, 1 + high)) / normaliser
- *   r = exp(logp − logpOld),  w = min(exp(logpOld − logpRollout), c), both logarithms clamped to ±20
+ *   L = Σ_t m_t · (w_t · max(−A_t r_t, −A_t clip(r_t, 1 − low, 1 + high)) + klCoef · kl_t − entropyCoef · H_t) / normaliser
+ *   r = exp(logp − logpOld),  w = min(exp(logpOld − logpRollout), c), both logarithms clamped to ±logRatioMax
  *
- * Deviations worth knowing: no dual clip; the weight multiplies the clipped loss (as verl, TRL and OpenRLHF do) and has no
- * gradient; a ratio exactly on the clip bound counts as unclipped. Inputs are float32, every intermediate and every sum is
- * float64, so the gradient is the float64 one rounded once.
+ * Deviations worth knowing: the weight multiplies the clipped loss (as verl, TRL and OpenRLHF do) and has no gradient; a
+ * ratio exactly on the clip bound counts as unclipped. On the CPU inputs are float32, every intermediate and every sum is
+ * float64, so the gradient is the float64 one rounded once; on a GPU intermediates are float32 and sums float64 in a
+ * fixed order.
  *
  * @throws NativeError NATIVE_E_TYPE, NATIVE_E_LENGTH, NATIVE_E_OPTION, NATIVE_E_VALUE (NaN or infinity at a token that
- *   counts), each naming the argument; NATIVE_E_LOAD when the addon is not built
+ *   counts), each naming the argument; NATIVE_E_LOAD when the addon is not built; NATIVE_E_DEVICE when CUDA fails
  */
 export function policyLoss(input: PolicyLossInput, options: PolicyLossOptions): PolicyLossResult {
-  const binding = loadBinding();
-  try {
-    return binding.policyLoss(input, options);
-  } catch (error) {
-    throw fromNative(error);
-  }
+  const { binding, backend } = loadBinding(lengthOf(input, 'logp_T'), WORTHWHILE_T);
+  return guarded(() => binding.policyLoss(input, options, backend));
 }

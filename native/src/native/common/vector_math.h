@@ -1,0 +1,13 @@
+// Elementary functions over arrays, written so that the compiler vectorises them.
+#pragma once
+#include <cstddef>
+
+namespace treeward {
+
+// x_N[i] = exp(x_N[i]), within 2 ulp for |x| <= 700.
+void expInPlace(double* x_N, std::size_t n);
+
+// x_N[i] = exp(x_N[i]), within 3 ulp; x <= -87.3 and -infinity give 0, x must be <= 88.
+void expInPlace(float* x_N, std::size_t n);
+
+}  // namespace treeward

@@ -1,0 +1,254 @@
+// Matrix products of a warp: c[16 x 8] += a[16 x 16] b[16 x 8] on tensor cores (mma.sync), emulated lane by lane on fibers.
+//
+// bf16 operands use m16n8k16. float operands use m16n8k8 in TF32 three times with each operand split into a high and a low
+// part, which keeps float32's accuracy (relative 1e-6). Fragments are per lane, with g = lane / 4 and t = lane % 4:
+//   c: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
+// Both kinds take a lane's elements of k in neighbouring pairs 2t, 2t + 1. The order of k within a step is free as long as
+// a and b agree, which lets float operands be read as pairs too and an accumulator become the next product's left side.
+#pragma once
+#include "cuda/device.h"
+
+namespace treeward {
+
+struct bf16 {
+  std::uint16_t bits;
+};
+
+namespace cuda {
+
+__device__ __forceinline__ float toFloat(float x) { return x; }
+__device__ __forceinline__ float toFloat(bf16 x) { return __uint_as_float(static_cast<unsigned>(x.bits) << 16); }
+
+// Two bf16 in one word, the first in the low half; round to nearest even.
+__device__ __forceinline__ unsigned packBf16(float low, float high) {
+#ifdef __CUDACC__
+  unsigned packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+#else
+  const auto round = [](float x) {
+    const unsigned u = __float_as_uint(x);
+    return x != x ? 0x7FC0u : (u + 0x7FFFu + (u >> 16 & 1)) >> 16;
+  };
+  return round(low) | round(high) << 16;
+#endif
+}
+template <class T>
+__device__ __forceinline__ T fromFloat(float x);
+template <>
+__device__ __forceinline__ float fromFloat<float>(float x) {
+  return x;
+}
+template <>
+__device__ __forceinline__ bf16 fromFloat<bf16>(float x) {
+  return {static_cast<std::uint16_t>(packBf16(x, 0.0f) & 0xFFFF)};
+}
+
+__device__ __forceinline__ unsigned toTf32(float x) {
+#ifdef __CUDACC__
+  unsigned u;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(x));
+  return u;
+#else
+  return (__float_as_uint(x) + 0x1000u) & ~0x1FFFu;
+#endif
+}
+
+__device__ __forceinline__ void mmaBf16(float* c, const unsigned* a, const unsigned* b) {
+#ifdef __CUDACC__
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  const unsigned mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  unsigned active;
+  const fibers::Slot* slots = fibers::exchange(~0u, 20, mine, sizeof mine, &active);
+  const auto word = [&](unsigned lane, unsigned i) {
+    unsigned w;
+    std::memcpy(&w, slots[lane].bytes + 4 * i, 4);
+    return w;
+  };
+  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned upper = i / 2, n = 2 * t + i % 2;
+    for (unsigned k = 0; k < 16; k += 2) {
+      const unsigned x = word(g * 4 + k % 8 / 2, upper + 2 * (k / 8)), y = word(n * 4 + k % 8 / 2, 4 + k / 8);
+      c[i] += __uint_as_float(x << 16) * __uint_as_float(y << 16) + __uint_as_float(x & 0xFFFF0000u) * __uint_as_float(y & 0xFFFF0000u);
+    }
+  }
+#endif
+}
+
+__device__ __forceinline__ void mmaTf32(float* c, const unsigned* a, const unsigned* b) {
+#ifdef __CUDACC__
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  const unsigned mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  unsigned active;
+  const fibers::Slot* slots = fibers::exchange(~0u, 21, mine, sizeof mine, &active);
+  const auto word = [&](unsigned lane, unsigned i) {
+    float w;
+    std::memcpy(&w, slots[lane].bytes + 4 * i, 4);
+    return w;
+  };
+  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned upper = i / 2, n = 2 * t + i % 2;
+    for (unsigned k = 0; k < 8; ++k) c[i] += word(g * 4 + k % 4, upper + 2 * (k / 4)) * word(n * 4 + k % 4, 4 + k / 4);
+  }
+#endif
+}
+
+// Loads kCount (2 or 4) 8 x 8 matrices of bf16 from shared memory (ldmatrix): lane l names row l % 8 of matrix l / 8, 16 bytes at
+// an aligned address, and gets of each matrix the pair (row g, columns 2t, 2t + 1), or with kTransposed (rows 2t, 2t + 1,
+// column g).
+template <int kCount, bool kTransposed>
+__device__ __forceinline__ void loadMatrices(unsigned* r, const bf16* row) {
+#ifdef __CUDACC__
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  if constexpr (kCount == 4 && kTransposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+  } else if constexpr (kCount == 4) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+  } else if constexpr (kTransposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(address) : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(address) : "memory");
+  }
+#else
+  if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0) fibers::fail("ldmatrix from an address that is not a multiple of 16");
+  unsigned active;
+  const fibers::Slot* slots = fibers::exchange(~0u, 22, &row, sizeof row, &active);
+  const auto rowOf = [&](unsigned matrix, unsigned index) {
+    const bf16* p;
+    std::memcpy(&p, slots[matrix * 8 + index].bytes, sizeof p);
+    return p;
+  };
+  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (unsigned i = 0; i < kCount; ++i) {
+    const unsigned first = kTransposed ? rowOf(i, 2 * t)[g].bits : rowOf(i, g)[2 * t].bits;
+    const unsigned second = kTransposed ? rowOf(i, 2 * t + 1)[g].bits : rowOf(i, g)[2 * t + 1].bits;
+    r[i] = first | second << 16;
+  }
+#endif
+}
+
+// Fragments of T: how they are read from shared memory, whose rows are `stride` elements apart.
+template <class T>
+struct Mma;
+
+template <>
+struct Mma<bf16> {
+  struct A {
+    unsigned r[4];
+  };
+  struct B {
+    unsigned r[2];
+  };
+
+  // a from m-major rows: element (m, k) at s[m * stride + k].
+  static __device__ __forceinline__ A loadA(const bf16* s, int stride, int g, int t) {
+    const int lane = 4 * g + t;
+    A a;
+    loadMatrices<4, false>(a.r, s + lane % 16 * stride + lane / 16 * 8);
+    return a;
+  }
+  // a from k-major rows: element (m, k) at s[k * stride + m].
+  static __device__ __forceinline__ A loadATransposed(const bf16* s, int stride, int g, int t) {
+    const int lane = 4 * g + t;
+    A a;
+    loadMatrices<4, true>(a.r, s + (lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8);
+    return a;
+  }
+  // b from n-major rows: element (k, n) at s[n * stride + k].
+  static __device__ __forceinline__ B loadB(const bf16* s, int stride, int g, int t) {
+    const int lane = 4 * g + t;
+    B b;
+    loadMatrices<2, false>(b.r, s + lane % 8 * stride + lane / 8 % 2 * 8);
+    return b;
+  }
+  // b from k-major rows: element (k, n) at s[k * stride + n].
+  static __device__ __forceinline__ B loadBTransposed(const bf16* s, int stride, int g, int t) {
+    const int lane = 4 * g + t;
+    B b;
+    loadMatrices<2, true>(b.r, s + lane % 16 * stride);
+    return b;
+  }
+  // a from two accumulators, columns 0..7 and 8..15.
+  static __device__ __forceinline__ A fromAccumulators(const float* left, const float* right) {
+    return {{packBf16(left[0], left[1]), packBf16(left[2], left[3]), packBf16(right[0], right[1]), packBf16(right[2], right[3])}};
+  }
+  static __device__ __forceinline__ void multiply(float* c, const A& a, const B& b) { mmaBf16(c, a.r, b.r); }
+};
+
+template <>
+struct Mma<float> {
+  // Two steps of k = 8. Within a step the slots of k are 2t (first) and 2t + 1 (second).
+  struct A {
+    unsigned high[8], low[8];
+  };
+  struct B {
+    unsigned high[4], low[4];
+  };
+
+  static __device__ __forceinline__ void split(float x, unsigned* high, unsigned* low) {
+    *high = toTf32(x);
+    *low = toTf32(x - __uint_as_float(*high));
+  }
+  static __device__ __forceinline__ A splitA(const float* x) {
+    A a;
+    for (int i = 0; i < 8; ++i) split(x[i], &a.high[i], &a.low[i]);
+    return a;
+  }
+  static __device__ __forceinline__ B splitB(const float* x) {
+    B b;
+    for (int i = 0; i < 4; ++i) split(x[i], &b.high[i], &b.low[i]);
+    return b;
+  }
+
+  static __device__ __forceinline__ A loadA(const float* s, int stride, int g, int t) {
+    const float *low = s + g * stride + 2 * t, *high = low + 8 * stride;
+    const float2 a = *reinterpret_cast<const float2*>(low), b = *reinterpret_cast<const float2*>(high);
+    const float2 c = *reinterpret_cast<const float2*>(low + 8), d = *reinterpret_cast<const float2*>(high + 8);
+    const float x[8] = {a.x, b.x, a.y, b.y, c.x, d.x, c.y, d.y};
+    return splitA(x);
+  }
+  static __device__ __forceinline__ A loadATransposed(const float* s, int stride, int g, int t) {
+    const float *p = s + 2 * t * stride + g, *q = p + stride, *r = p + 8 * stride, *u = r + stride;
+    const float x[8] = {p[0], p[8], q[0], q[8], r[0], r[8], u[0], u[8]};
+    return splitA(x);
+  }
+  static __device__ __forceinline__ B loadB(const float* s, int stride, int g, int t) {
+    const float* p = s + g * stride + 2 * t;
+    const float2 a = *reinterpret_cast<const float2*>(p), b = *reinterpret_cast<const float2*>(p + 8);
+    const float x[4] = {a.x, a.y, b.x, b.y};
+    return splitB(x);
+  }
+  static __device__ __forceinline__ B loadBTransposed(const float* s, int stride, int g, int t) {
+    const float* p = s + 2 * t * stride + g;
+    const float x[4] = {p[0], p[stride], p[8 * stride], p[9 * stride]};
+    return splitB(x);
+  }
+  static __device__ __forceinline__ A fromAccumulators(const float* left, const float* right) {
+    const float x[8] = {left[0], left[2], left[1], left[3], right[0], right[2], right[1], right[3]};
+    return splitA(x);
+  }
+  static __device__ __forceinline__ void multiply(float* c, const A& a, const B& b) {
+    for (int step = 0; step < 2; ++step) {
+      mmaTf32(c, a.low + 4 * step, b.high + 2 * step);
+      mmaTf32(c, a.high + 4 * step, b.low + 2 * step);
+      mmaTf32(c, a.high + 4 * step, b.high + 2 * step);
+    }
+  }
+};
+
+}  // namespace cuda
+}  // namespace treeward

@@ -1,0 +1,153 @@
+// The formula for one token, shared by the backends: float64 on the CPU, float32 on the GPU.
+#pragma once
+#include <cmath>
+
+#include "kernels/policy_loss/policy_loss.h"
+
+#ifdef __CUDACC__
+#define TREEWARD_HD __host__ __device__ __forceinline__
+#else
+#define TREEWARD_HD inline __attribute__((always_inline))
+#endif
+
+namespace treeward {
+
+// The options as the kernels use them.
+template <class Real>
+struct PolicyLossTerms {
+  Real low, high, truncation, importanceLow, dualClip, klCoef, klMax, entropyCoef, logRatioMax, inverseNormaliser;
+  PolicyObjective objective;
+  ImportanceMode importance;
+  KlEstimator kl;
+
+  explicit PolicyLossTerms(const PolicyLossOptions& o)
+      : low(static_cast<Real>(1.0 - o.clipLow)),
+        high(static_cast<Real>(1.0 + o.clipHigh)),
+        truncation(static_cast<Real>(o.truncation)),
+        importanceLow(static_cast<Real>(o.importanceLow)),
+        dualClip(static_cast<Real>(o.dualClip)),
+        klCoef(static_cast<Real>(o.klCoef)),
+        klMax(static_cast<Real>(o.klMax)),
+        entropyCoef(static_cast<Real>(o.entropyCoef)),
+        logRatioMax(static_cast<Real>(o.logRatioMax)),
+        inverseNormaliser(static_cast<Real>(1.0 / o.normaliser)),
+        objective(o.objective),
+        importance(o.importance),
+        kl(o.kl) {}
+};
+
+template <class Real>
+struct PolicyToken {
+  Real logp;
+  Real difference;  // log-ratio to the old policy, of the token or (gspo) of its sequence; not clamped
+  Real ratio;       // exp of it, clamped
+  Real mismatch;    // log-ratio of old to rollout, clamped
+  Real importanceRatio;
+  Real advantage, mask;
+  Real refDifference, refRatio;  // logpRef - logp and exp of it, both clamped; 0 and 1 without a reference
+  bool refFlows;                 // the clamp did not touch it
+  Real entropy;
+};
+
+template <class Real>
+struct PolicyTokenResult {
+  Real loss, grad;  // without the normaliser
+  Real weight;
+  Real kl, rolloutKl, refKl;
+  bool clipped, dualClipped, truncated;
+};
+
+// The k3 estimate of a KL divergence from one sample, (e^x - 1) - x, given e^x. Near 0 that loses every digit; there the
+// series is exact enough (relative 1e-10 in float64, 1e-7 in float32).
+TREEWARD_HD double k3(double x, double e) {
+  const double series = x * x * (1.0 / 2 + x * (1.0 / 6 + x * (1.0 / 24 + x * (1.0 / 120))));
+  return x < 0.01 && x > -0.01 ? series : e - 1.0 - x;
+}
+TREEWARD_HD float k3(float x, float e) {
+  const float series =
+      x * x * (1.0f / 2 + x * (1.0f / 6 + x * (1.0f / 24 + x * (1.0f / 120 + x * (1.0f / 720 + x * (1.0f / 5040))))));
+  return x < 0.35f && x > -0.35f ? series : e - 1.0f - x;
+}
+
+template <class Real>
+TREEWARD_HD Real clampReal(Real x, Real low, Real high) {
+  return x < low ? low : (x > high ? high : x);
+}
+
+template <class Real>
+TREEWARD_HD PolicyTokenResult<Real> policyToken(const PolicyLossTerms<Real>& o, const PolicyToken<Real>& t) {
+  PolicyTokenResult<Real> r;
+  const Real bounded = clampReal(t.difference, -o.logRatioMax, o.logRatioMax);
+  const Real plain = -t.advantage * t.ratio;
+  const Real clippedRatio = clampReal(t.ratio, o.low, o.high);
+  const Real clippedLoss = -t.advantage * clippedRatio;
+
+  // How far the sampler's probability is from ours: a constant, no gradient flows through it.
+  r.truncated = t.importanceRatio > o.truncation;
+  const bool dropped = r.truncated || t.importanceRatio < o.importanceLow;
+  r.weight = o.importance == ImportanceMode::mask ? (dropped ? Real(0) : t.importanceRatio)
+                                                  : (r.truncated ? o.truncation : t.importanceRatio);
+
+  Real loss, grad;
+  if (o.objective == PolicyObjective::cispo) {
+    // The clipped ratio is a constant weight of logp: every token keeps a gradient.
+    r.clipped = clippedRatio != t.ratio;
+    r.dualClipped = false;
+    grad = clippedLoss;
+    loss = clippedLoss * t.logp;
+  } else {
+    r.clipped = clippedLoss > plain;
+    const Real larger = r.clipped ? clippedLoss : plain;
+    const Real most = -t.advantage * o.dualClip;
+    r.dualClipped = t.advantage < Real(0) && larger > most;
+    loss = r.dualClipped ? most : larger;
+    // d ratio / d logp = ratio. The clipped branches are constant in logp, and so is a clamped log-ratio.
+    const bool flows = !r.clipped && !r.dualClipped && t.difference == bounded;
+    grad = flows ? plain : Real(0);
+  }
+  r.loss = r.weight * loss;
+  r.grad = r.weight * grad;
+
+  r.kl = k3(bounded, t.ratio);
+  r.rolloutKl = k3(t.mismatch, t.importanceRatio);
+  r.refKl = Real(0);
+  if (o.kl != KlEstimator::none) {
+    const Real x = t.refDifference;
+    Real slope;
+    if (o.kl == KlEstimator::k1) {
+      r.refKl = -x;
+      slope = Real(1);
+    } else if (o.kl == KlEstimator::k2) {
+      r.refKl = Real(0.5) * x * x;
+      slope = -x;
+    } else {
+      const Real value = k3(x, t.refRatio);
+      r.refKl = value > o.klMax ? o.klMax : value;
+      slope = value > o.klMax ? Real(0) : Real(1) - t.refRatio;
+    }
+    r.loss += o.klCoef * r.refKl;
+    r.grad += t.refFlows ? o.klCoef * slope : Real(0);
+  }
+  r.loss -= o.entropyCoef * t.entropy;
+  r.loss *= t.mask;
+  r.grad *= t.mask;
+  return r;
+}
+
+// Order of the sums a backend delivers to policyLossFinish.
+enum PolicySum {
+  kSumLoss,
+  kSumKl,
+  kSumClipped,
+  kSumDualClipped,
+  kSumRatioMax,  // a maximum, not a sum
+  kSumWeight,
+  kSumWeightSquares,
+  kSumTruncated,
+  kSumRolloutKl,
+  kSumRefKl,
+  kSumEntropy,
+  kSumTokens,
+};
+
+}  // namespace treeward

@@ -1,0 +1,15 @@
+// The JavaScript side of each operator: (inputs, options, backend?) => results.
+#pragma once
+#include <napi.h>
+
+namespace treeward::node {
+
+Napi::Value policyLoss(const Napi::CallbackInfo& info);
+Napi::Value valueLoss(const Napi::CallbackInfo& info);
+Napi::Value causalGae(const Napi::CallbackInfo& info);
+Napi::Value linearLogprob(const Napi::CallbackInfo& info);
+Napi::Value linearLogprobBackward(const Napi::CallbackInfo& info);
+Napi::Value treeAttention(const Napi::CallbackInfo& info);
+Napi::Value treeAttentionBackward(const Napi::CallbackInfo& info);
+
+}  // namespace treeward::node

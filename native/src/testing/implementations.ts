@@ -1,0 +1,27 @@
+// Every implementation an operator's tests run through: the CPU one, the `.cu` source on CPU fibers, and a real device where
+// there is one. vitest.config.mts builds the fibers addon before any test.
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import type { Backend, Binding } from '../binding.js';
+import { candidatePaths, loadFrom } from '../load-binding.js';
+
+export interface Implementation {
+  name: 'cpu' | 'cuda on fibers' | 'cuda';
+  binding: Binding;
+  backend: Backend;
+  /** Intermediates are float32 rather than float64: parity tests widen their tolerances. */
+  single: boolean;
+}
+
+export const fibersPath = fileURLToPath(new URL('../../build/fibers/treeward.node', import.meta.url));
+
+const own = loadFrom(candidatePaths()).binding;
+const fibers = createRequire(import.meta.url)(fibersPath) as Binding;
+
+export const implementations: readonly Implementation[] = [
+  { name: 'cpu', binding: own, backend: 'cpu', single: false },
+  { name: 'cuda on fibers', binding: fibers, backend: 'cuda', single: true },
+  ...(own.cudaInfo().available
+    ? [{ name: 'cuda', binding: own, backend: 'cuda', single: true } as const]
+    : []),
+];
