@@ -28,3 +28,4 @@ export {
   MODELS_PATH,
 } from './dialects.js';
 export { encodeServerEvent, textPieces } from './sse.js';
+export { nestedTooDeep } from './lenient.js';

@@ -8,12 +8,12 @@ export const contentSchema = z.union([z.string(), z.array(blockSchema)]).nullish
 export type Block = { type: string } & Record<string, unknown>;
 export type Content = z.infer<typeof contentSchema>;
 
-/** Deeper JSON than any harness has use for: what renders and hashes it later is recursive. */
+/** Deeper JSON than any harness has use for: what renders, hashes and writes it later is recursive and ends at some 4,000. */
 const DEPTH_LIMIT = 500;
 
 /** @throws TreewardError DIALECT_E_BODY naming the first field that does not fit */
 export function parseBody<T>(schema: z.ZodType<T>, body: unknown): T {
-  if (tooDeep(body)) throw unreadable('body', `nested deeper than ${DEPTH_LIMIT} levels`);
+  if (nestedTooDeep(body)) throw unreadable('body', `nested deeper than ${DEPTH_LIMIT} levels`);
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
@@ -25,7 +25,8 @@ export function unreadable(field: string, problem: string, code = 'DIALECT_E_BOD
   return new TreewardError(code, `${field}: ${problem}`, { data: { field } });
 }
 
-function tooDeep(value: unknown): boolean {
+/** Whether JSON from a body, a sampled call or a file is nested too deeply to be worked with. */
+export function nestedTooDeep(value: unknown): boolean {
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > DEPTH_LIMIT) return true;
@@ -118,7 +119,7 @@ export function argumentsOf(value: unknown): Record<string, unknown> {
       const parsed: unknown = JSON.parse(value);
       if (parsed === null) return {};
       const object = objectOf(parsed);
-      return object && !tooDeep(object) ? object : { _raw: value };
+      return object && !nestedTooDeep(object) ? object : { _raw: value };
     } catch {
       return { _raw: value };
     }

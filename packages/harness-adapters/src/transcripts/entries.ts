@@ -1,3 +1,4 @@
+import { nestedTooDeep } from '@treeward/messages';
 import type { Json, TranscriptEntry } from '@treeward/telemetry';
 import { isLoose } from './lines.js';
 
@@ -56,6 +57,7 @@ export function callPart(id: string, name: string, args: unknown): Json {
   if (typeof args === 'string') {
     try {
       value = JSON.parse(args);
+      if (nestedTooDeep(value)) value = { input: args };
     } catch {
       value = { input: args };
     }

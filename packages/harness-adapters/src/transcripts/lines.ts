@@ -1,3 +1,5 @@
+import { nestedTooDeep } from '@treeward/messages';
+
 /** A JSON value of which nothing is known. Harness files are read leniently: what is not as expected is left out. */
 export type Loose = Readonly<Record<string, unknown>>;
 
@@ -20,7 +22,9 @@ export function timeOf(value: unknown): number | null {
 export function jsonObject(bytes: Uint8Array | undefined): Loose {
   if (!bytes) return {};
   try {
-    return loose(JSON.parse(Buffer.from(bytes).toString()));
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString());
+    // Agents can write to their transcripts: what could not go into a record is no line.
+    return nestedTooDeep(value) ? {} : loose(value);
   } catch {
     return {};
   }

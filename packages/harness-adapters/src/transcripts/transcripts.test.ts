@@ -248,6 +248,20 @@ describe('parseTranscript', () => {
     ]);
   });
 
+  it.each(['codex', 'claude-code'])('of %s gives nothing that is nested too deeply for a record', (name) => {
+    const deep = '['.repeat(9000) + ']'.repeat(9000);
+    const item = `{"type":"response_item","payload":{"type":"function_call","name":"f","call_id":"c","arguments":`;
+    const use = `{"type":"assistant","uuid":"a","message":{"content":[{"type":"tool_use","id":"c","name":"f","input":`;
+    const texts = [
+      `${item}${JSON.stringify(`{"a":${deep}}`)}}}`,
+      `${item}{"a":${deep}}}}`,
+      `${use}{"a":${deep}}}]}}`,
+      `${use}${JSON.stringify(`{"a":${deep}}`)}}]}}`,
+    ];
+    const agents = parse(name, { 'rollout-s.jsonl': Buffer.from(texts.join('\n')) });
+    expect(() => JSON.stringify(agents)).not.toThrow();
+  });
+
   it.each(adapters.map((adapter) => [adapter.name]))('of %s reads what it can of any files', (name) => {
     const value = fc.oneof(fc.json(), fc.string());
     const file = fc.constantFrom(

@@ -1,5 +1,5 @@
 import { TreewardError } from '@treeward/base';
-import type { ReplyPart } from '@treeward/messages';
+import { nestedTooDeep, type ReplyPart } from '@treeward/messages';
 import type { ChatReply, ChatRequest, Engine, EngineFacts, Policy, Sampled } from '../types.js';
 import { badReply, isAbort, upstreamError, type ResolvedUpstream } from './upstream.js';
 
@@ -77,16 +77,17 @@ export abstract class ChatEngine implements Engine {
 
 /** A call whose arguments are not an object is the model's fault and comes back as the text that it is. */
 export function callPart(id: string, name: string, args: unknown): ReplyPart {
-  let value = args;
-  if (typeof args === 'string') {
-    try {
-      value = JSON.parse(args === '' ? '{}' : args);
-    } catch {
-      return { type: 'text', text: `${name}(${args})` };
-    }
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { type: 'text', text: `${name}(${JSON.stringify(value)})` };
+  const value = typeof args === 'string' ? parsedOrNull(args === '' ? '{}' : args) : args;
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || nestedTooDeep(value)) {
+    return { type: 'text', text: `${name}(${typeof args === 'string' ? args : JSON.stringify(args)})` };
   }
   return { type: 'tool_call', id, name, arguments: value as Record<string, unknown> };
+}
+
+function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }

@@ -177,16 +177,19 @@ describe('what is sent', () => {
   });
 
   it('gives arguments that are no object back as the text that they are', async () => {
-    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{"a": ' } };
-    answers.splice(0, answers.length, {
-      status: 200,
-      body: {
-        model: 'm',
-        choices: [{ finish_reason: 'stop', message: { content: '', tool_calls: [call] } }],
-      },
-    });
-    const reply = await engines.openai!.chat!(request);
-    expect(reply.parts).toEqual([{ type: 'text', text: 'f({"a": )' }]);
+    const deep = `{"a": ${'['.repeat(6000)}${']'.repeat(6000)}}`;
+    for (const args of ['{"a": ', '[]', deep]) {
+      const call = { id: 'c', type: 'function', function: { name: 'f', arguments: args } };
+      answers.splice(0, answers.length, {
+        status: 200,
+        body: {
+          model: 'm',
+          choices: [{ finish_reason: 'stop', message: { content: '', tool_calls: [call] } }],
+        },
+      });
+      const reply = await engines.openai!.chat!(request);
+      expect(reply.parts).toEqual([{ type: 'text', text: `f(${args})` }]);
+    }
   });
 
   it('names what is missing in an answer', async () => {

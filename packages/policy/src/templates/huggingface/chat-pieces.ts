@@ -36,9 +36,9 @@ export class ChatPieces {
   readonly #generation: string;
   readonly #tail: string;
 
-  /** @throws TreewardError TEMPLATE_E_UNSTABLE, TEMPLATE_E_RENDER */
+  /** @throws TreewardError TEMPLATE_E_FILE, TEMPLATE_E_UNSTABLE, TEMPLATE_E_RENDER */
   constructor(source: string, control: ControlText, variables: Readonly<Record<string, unknown>>) {
-    this.#template = new Template(source);
+    this.#template = jinja(source);
     this.#control = control;
     this.#variables = variables;
     const probe = control.session();
@@ -155,6 +155,16 @@ export class ChatPieces {
         { cause, data: { roles: messages.map(({ role }) => role) } },
       );
     }
+  }
+}
+
+/** @throws TreewardError TEMPLATE_E_FILE */
+function jinja(source: string): Template {
+  try {
+    return new Template(source);
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new TreewardError('TEMPLATE_E_FILE', `the chat template is not jinja: ${message}`, { cause });
   }
 }
 

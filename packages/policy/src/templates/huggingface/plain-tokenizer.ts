@@ -1,4 +1,5 @@
 import { Tokenizer as Library } from '@huggingface/tokenizers';
+import { TreewardError } from '@treeward/base';
 import type { Tokenizer } from '../../types.js';
 import type { Rendered } from './control-text.js';
 import type { TokenizerConfigFile, TokenizerFile } from './tokenizer-files.js';
@@ -14,6 +15,7 @@ export class PlainTokenizer implements Tokenizer {
   readonly #library: Library;
   readonly #names: ReadonlyMap<number, string>;
 
+  /** @throws TreewardError TEMPLATE_E_FILE for a kind of tokenizer that the library does not know */
   constructor(tokenizer: TokenizerFile, config: TokenizerConfigFile) {
     this.control = new Map(tokenizer.added_tokens.map(({ content, id }) => [content, id]));
     this.#names = new Map(tokenizer.added_tokens.map(({ content, id }) => [id, content]));
@@ -26,7 +28,12 @@ export class PlainTokenizer implements Tokenizer {
     if (listed.length > 0) vocab = { ...vocab };
     for (const name of listed) delete vocab[name];
     const plain = { ...tokenizer, added_tokens: [], model: { ...tokenizer.model, vocab } };
-    this.#library = new Library(plain, config);
+    try {
+      this.#library = new Library(plain, config);
+    } catch (cause) {
+      const { message } = cause as Error;
+      throw new TreewardError('TEMPLATE_E_FILE', `tokenizer.json cannot be used: ${message}`, { cause });
+    }
   }
 
   encode(text: string): Int32Array {

@@ -1,22 +1,22 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { readJson, TreewardError } from '@treeward/base';
 
-interface AddedToken {
-  id: number;
-  content: string;
-  special?: boolean;
-  lstrip?: boolean;
-  rstrip?: boolean;
-  single_word?: boolean;
-}
+const flag = z.boolean().nullish();
+const id = z.int().nonnegative();
 
-export interface TokenizerFile {
-  added_tokens: AddedToken[];
-  model: { vocab: Record<string, number> };
-}
+/** Of the file, what is read here; the library reads the rest. */
+const tokenizerFile = z.looseObject({
+  added_tokens: z
+    .array(z.looseObject({ id, content: z.string().min(1), lstrip: flag, rstrip: flag, single_word: flag }))
+    .min(1, 'is empty: a chat template needs control tokens'),
+  model: z.looseObject({ vocab: z.record(z.string(), id) }),
+});
+const configFile = z.looseObject({ chat_template: z.unknown() });
 
-export type TokenizerConfigFile = Record<string, unknown> & { chat_template?: unknown };
+export type TokenizerFile = z.infer<typeof tokenizerFile>;
+export type TokenizerConfigFile = z.infer<typeof configFile>;
 
 export interface TokenizerFiles {
   tokenizer: TokenizerFile;
@@ -32,20 +32,27 @@ export interface TokenizerFiles {
  */
 export function readTokenizerFiles(directory: string, chatTemplate?: string): TokenizerFiles {
   const file = join(directory, 'tokenizer.json');
-  const tokenizer = readJson<TokenizerFile>(file);
-  const bad = (why: string): TreewardError =>
-    new TreewardError('TEMPLATE_E_FILE', `${file}: ${why}`, { data: { file } });
-  if (!Array.isArray(tokenizer.added_tokens) || tokenizer.added_tokens.length === 0) {
-    throw bad('no added_tokens: a chat template needs control tokens');
-  }
-  if (typeof tokenizer.model?.vocab !== 'object') throw bad('no model.vocab');
+  const tokenizer = readChecked(file, tokenizerFile);
   const stripping = tokenizer.added_tokens.find(
     ({ lstrip, rstrip, single_word }) => lstrip || rstrip || single_word,
   );
-  if (stripping)
-    throw bad(`added token ${stripping.content} swallows the spaces around it, which is not supported`);
-  const config = readJson<TokenizerConfigFile>(join(directory, 'tokenizer_config.json'));
+  if (stripping) {
+    const { content } = stripping;
+    throw badFile(file, 'added_tokens', `${content} swallows the spaces around it, which is not supported`);
+  }
+  const config = readChecked(join(directory, 'tokenizer_config.json'), configFile);
   return { tokenizer, config, chatTemplate: findChatTemplate(directory, config, chatTemplate) };
+}
+
+const badFile = (file: string, field: string, why: string): TreewardError =>
+  new TreewardError('TEMPLATE_E_FILE', `${file}: ${field}: ${why}`, { data: { file, field } });
+
+/** The file as it stands. */
+function readChecked<T>(file: string, schema: z.ZodType<T>): T {
+  const value = readJson<unknown>(file);
+  const issue = schema.safeParse(value).error?.issues[0];
+  if (issue) throw badFile(file, issue.path.join('.') || '(the whole file)', issue.message);
+  return value as T;
 }
 
 function findChatTemplate(directory: string, config: TokenizerConfigFile, path?: string): string {
