@@ -4,13 +4,13 @@
 // processor time over the engine's (both use one thread; `wall_ratio` beside it). Then eight
 // rollouts at a time, whose prompts grow by what was sampled and a tool result: tokens found in the cache over tokens of earlier context.
 // Run: npx nx run policy:bench -- [--quick] [--out FILE]
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { getLlama, LlamaLogLevel, TokenBias, type Token } from 'node-llama-cpp';
-import { randomStream, readTensors } from '@treeward/base';
+import { randomStream, readTensors, writeBenchRows, type BenchRow } from '@treeward/base';
 // By name: this file is compiled to out-tsc/, and what is timed is the built package.
 import { engineEnvironment, LlamaEngine, llamaVersion, type SampleRequest } from '@treeward/policy';
 import { writeTinyGguf } from './testing/tiny-gguf.js';
@@ -44,12 +44,12 @@ const sampling = (seed: string): SampleRequest['sampling'] => ({
   seed,
 });
 
-const rows: object[] = [];
+const rows: BenchRow[] = [];
 for (const sequences of [1, 8, 32]) rows.push(...(await throughput(sequences)));
 rows.push(await prefixHits());
 rmSync(dir, { recursive: true });
 
-async function throughput(sequences: number): Promise<object[]> {
+async function throughput(sequences: number): Promise<BenchRow[]> {
   const engine = new LlamaEngine({ contextLength: 768, sequences });
   await engine.load({ id: 'bench', version: 0 }, { format: 'gguf', path });
   const raw = await rawLoop(sequences);
@@ -98,7 +98,7 @@ async function throughput(sequences: number): Promise<object[]> {
   const ofRaw = paired(cpuSeconds);
   const common = {
     unit: 'tokens/s',
-    better: 'higher',
+    better: 'higher' as const,
     n: ROUNDS,
     config: { sequences, prompt: PROMPT, sampled: SAMPLED, threads: 1, stat: 'p50', llama: llamaVersion() },
   };
@@ -160,7 +160,7 @@ async function rawLoop(sequences: number) {
   return { run, close: () => llama.dispose() };
 }
 
-async function prefixHits(): Promise<object> {
+async function prefixHits(): Promise<BenchRow> {
   const [concurrent, waves, turns] = [8, values.quick ? 2 : 4, 5];
   const engine = new LlamaEngine({ contextLength: 768, sequences: concurrent });
   await engine.load({ id: 'bench', version: 0 }, { format: 'gguf', path });
@@ -226,15 +226,6 @@ function median(samples: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)]!;
 }
 
-const report = {
-  schema: 1,
-  machine: {
-    cpu: cpus()[0]?.model,
-    cores: cpus().length,
-    memory_gib: Math.round(totalmem() / 2 ** 30),
-    load: loadavg()[0],
-  },
-  rows,
-};
-if (values.out) writeFileSync(values.out, JSON.stringify(report, null, 2) + '\n');
-process.stdout.write(JSON.stringify(report, null, 2) + '\n');
+for (const { name, value, unit, n } of rows)
+  console.log(`${name.padEnd(26)} ${value.toPrecision(4).padStart(9)} ${unit}  n=${n}`);
+if (values.out) writeBenchRows(values.out, rows);

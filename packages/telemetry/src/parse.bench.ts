@@ -1,16 +1,18 @@
 // Parsing of records, flat arrays out. Method: check first that the flat record says what the lines say (nothing is timed
-// otherwise); then `flattenRecord` (both files, UTF-8 check, validation, columns) and a plain loop over the same bytes (both
-// files, split, decode, JSON.parse of every line) in turns, in one process, by CPU time of the process, garbage collector
-// threads included. A neighbour on the same core makes a turn slower, never faster: the figures are the least of all turns,
-// the ratio is that of the two least; the median over the turns of their ratios stands in `config`. MB/s counts bytes of
-// telemetry.ndjson. Scaling is wall time of parseRecords over equal records, so it shows the machine's other load. Memory:
-// peak resident set of a fresh process over what it had after parsing a small record, ÷ bytes of both files.
+// otherwise). `parse/vs_json_parse`: `flattenRecord` (both files read, UTF-8 check, validation, columns) and a plain loop of
+// JSON.parse over telemetry.ndjson of the same record (read, split at newlines, decoded, parsed, thrown away) in turns, in one
+// process, by CPU time of the process, garbage collector threads included. tokens.bin is read by both, so that the ratio is
+// about lines. value and ratio are medians over the turns, the ratio of each turn's own pair, so that a busy neighbour slows
+// both halves of it. MB/s counts bytes of telemetry.ndjson. Scaling is wall time of parseRecords over equal records, so it
+// shows the machine's other load. Memory: peak resident set of a fresh process over what it had after parsing a small
+// record, ÷ bytes of both files.
 // Run: npx nx run telemetry:bench -- [--quick] [--out FILE]
 import { fork } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
+import { writeBenchRows, type BenchRow } from '@treeward/base';
 import { eventOf, flattenRecord, parseRecords, readRecord, RecordWriter } from '@treeward/telemetry';
 import { writeSyntheticRecord } from './testing/synthetic-record.js';
 
@@ -28,6 +30,7 @@ const events = (directory: string): string => join(directory, 'telemetry.ndjson'
 const bytesOf = (directory: string): number =>
   statSync(events(directory)).size + statSync(join(directory, 'tokens.bin')).size;
 
+/** The baseline: every line of telemetry.ndjson by JSON.parse. */
 function plainLoop(directory: string, visit?: (value: unknown) => void): number {
   const bytes = readFileSync(events(directory));
   consume(readFileSync(join(directory, 'tokens.bin')).length > 0);
@@ -85,10 +88,10 @@ function peak(directory: string, how: string, warm: string): Promise<number> {
 
 async function main(): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), 'treeward-parse-bench-'));
-  const rows: object[] = [];
-  const add = (name: string, value: number, unit: string, better: string, n: number, more: object): void => {
+  const rows: BenchRow[] = [];
+  const add: Add = (name, value, unit, better, n, more) => {
     rows.push({ name, value, unit, better, n, ...more });
-    const ratio = 'ratio' in more ? `  ratio ${Number(more.ratio).toFixed(3)}` : '';
+    const ratio = more.ratio === undefined ? '' : `  ratio ${more.ratio.toFixed(3)}`;
     console.log(`${name.padEnd(34)} ${value.toPrecision(4).padStart(9)} ${unit}  n=${n}${ratio}`);
   };
   try {
@@ -111,13 +114,11 @@ async function main(): Promise<void> {
       ours.push(a);
       plain.push(b);
     }
-    const [least, leastPlain] = [Math.min(...ours), Math.min(...plain)];
-    const medianRatio = median(ours.map((seconds, i) => plain[i]! / seconds));
-    add('parse/json_parse_mb_per_s', lineBytes / 1e6 / leastPlain, 'MB/s', 'higher', turns, { config });
-    add('parse/vs_json_parse', lineBytes / 1e6 / least, 'MB/s', 'higher', turns, {
-      against: 'JSON.parse of every line of the same bytes, one thread, CPU time',
-      ratio: leastPlain / least,
-      config: { ...config, medianRatio },
+    add('parse/json_parse_mb_per_s', lineBytes / 1e6 / median(plain), 'MB/s', 'higher', turns, { config });
+    add('parse/vs_json_parse', lineBytes / 1e6 / median(ours), 'MB/s', 'higher', turns, {
+      against: 'JSON.parse of every line of the same telemetry.ndjson, one thread, CPU time',
+      ratio: median(ours.map((seconds, i) => plain[i]! / seconds)),
+      config: { ...config, tokensRead: 'by both' },
     });
     await scaling(record, config, add);
 
@@ -139,16 +140,7 @@ async function main(): Promise<void> {
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
-  if (values.out) {
-    const machine = {
-      cpu: cpus()[0]?.model,
-      cores: cpus().length,
-      memoryBytes: totalmem(),
-      node: process.version,
-      load: loadavg()[0],
-    };
-    writeFileSync(values.out, JSON.stringify({ schema: 1, machine, rows }, null, 2) + '\n');
-  }
+  if (values.out) writeBenchRows(values.out, rows);
 }
 
 /** @throws Error when the flat record differs from its lines: nothing is timed then */
@@ -165,9 +157,16 @@ function checkParity(directory: string): void {
     throw new Error('the flat record is not the record');
 }
 
-type Add = (name: string, value: number, unit: string, better: string, n: number, more: object) => void;
+type Add = (
+  name: string,
+  value: number,
+  unit: string,
+  better: BenchRow['better'],
+  n: number,
+  more: Pick<BenchRow, 'against' | 'ratio' | 'config'>,
+) => void;
 
-async function scaling(record: string, config: object, add: Add): Promise<void> {
+async function scaling(record: string, config: NonNullable<BenchRow['config']>, add: Add): Promise<void> {
   const copies = Array<string>(values.quick ? 8 : 16).fill(record);
   const rounds = values.quick ? 3 : 7;
   const wall: Record<number, number[]> = { 1: [], 2: [] };
