@@ -1,5 +1,6 @@
 import { mkdtempSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -43,6 +44,16 @@ async function front(options: Partial<FrontOptions> = {}): Promise<{ front: Fron
   return { front: opened, left };
 }
 
+/** What comes back to these bytes until the connection ends. */
+const say = (opened: Front, bytes: string): Promise<string> =>
+  new Promise((resolve) => {
+    const socket = connect(Number(new URL(opened.url).port), '127.0.0.1');
+    let received = '';
+    socket.on('data', (piece) => (received += piece.toString()));
+    socket.on('close', () => resolve(received));
+    socket.write(bytes);
+  });
+
 describe('openFront', () => {
   it('passes method, path, body, status and headers, and exchanges the key', async () => {
     const { front: opened } = await front({ key: 'outer' });
@@ -80,6 +91,48 @@ describe('openFront', () => {
     setTimeout(() => abort.abort(), 50);
     expect(await asked).toBe('gone');
     await left;
+  });
+
+  it('does not ask for a client that left before it was known where to', async () => {
+    let asked = 0;
+    const socketPath = join(mkdtempSync(join(tmpdir(), 'front-')), 's');
+    const server = createServer((_, response) => response.end(String(asked++)));
+    await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+    open.push(server);
+    const abort = new AbortController();
+    const { front: opened } = await front({
+      target: async (path) => {
+        if (path === '/gone') {
+          abort.abort();
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+        return { socketPath, key: 'k', path };
+      },
+    });
+    await expect(fetch(`${opened.url}/gone`, { signal: abort.signal })).rejects.toThrow();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await (await fetch(`${opened.url}/next`)).text()).toBe('0');
+  });
+
+  it('says no chunks to a client of HTTP/1.0', async () => {
+    const { front: opened } = await front();
+    const text = await say(opened, 'GET /v1/x HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n');
+    const [head, body] = text.split('\r\n\r\n');
+    expect(head).not.toMatch(/transfer-encoding/i);
+    expect(JSON.parse(body!)).toMatchObject({ url: '/v1/x' });
+  });
+
+  it.each([
+    ['two lengths', 'content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n'],
+    ['a length that hides a request', 'content-length: 0\r\ncontent-length: 9\r\n\r\n'],
+  ])('passes nothing of a request with %s', async (_, rest) => {
+    let asked = 0;
+    const { front: opened } = await front({
+      target: () => Promise.resolve((asked++, null)),
+    });
+    const text = await say(opened, `POST /v1/x HTTP/1.1\r\nhost: 127.0.0.1\r\n${rest}`);
+    expect(text).toMatch(/^HTTP\/1.1 400 /);
+    expect(asked).toBe(0);
   });
 
   it('says 502 when the gateway is away, and names a taken port', async () => {

@@ -21,9 +21,9 @@ export interface FrontOptions {
   port: number;
   /** What a client must present as its API key; absent: any. */
   key?: string;
-  /** Null: nothing is served at that path. */
   /** Prometheus text at GET /metrics, for which no key is needed. @default not served */
   metrics?(): Promise<string>;
+  /** Null: nothing is served at that path. */
   target(path: string, headers: IncomingHttpHeaders): Promise<FrontTarget | null>;
 }
 
@@ -33,6 +33,9 @@ export interface Front {
 }
 
 const HOST = '127.0.0.1';
+
+/** About one connection, not about the reply: the client's may be of an older HTTP that knows no chunks. */
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
  * A loopback port in front of the gateway's sockets, for clients outside sandboxes. Requests and replies pass byte for
@@ -84,8 +87,11 @@ async function forward(
   }
   const target = await options.target(incoming.url ?? '/', incoming.headers);
   if (!target) return refuse(response, 404, `nothing is served at ${incoming.url}`);
+  if (response.destroyed) return; // left in the meantime
   const { 'x-api-key': _, ...headers } = incoming.headers;
   const outgoing = httpRequest({
+    // A connection of its own: one that is kept may be at its end when the next request takes it.
+    agent: false,
     socketPath: target.socketPath,
     method: incoming.method,
     path: target.path,
@@ -95,11 +101,12 @@ async function forward(
   response.once('close', () => outgoing.destroy());
   await new Promise<void>((resolve, reject) => {
     outgoing.once('response', (reply) => {
-      response.writeHead(reply.statusCode ?? 502, reply.headers);
+      const passed = Object.entries(reply.headers).filter(([name]) => !HOP_BY_HOP.has(name));
+      response.writeHead(reply.statusCode ?? 502, Object.fromEntries(passed));
       response.flushHeaders();
       reply.pipe(response);
-      reply.once('end', resolve);
       reply.once('error', reject);
+      reply.once('close', resolve);
     });
     outgoing.once('error', (error) => (response.destroyed ? resolve() : reject(error)));
     incoming.pipe(outgoing);

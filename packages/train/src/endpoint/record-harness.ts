@@ -9,7 +9,7 @@ import { BpeTokenizer, CompactTemplate, createEngine, type EngineConfig } from '
 import { settle } from '@treeward/rollout';
 import { RecordWriter, type RecordEvent } from '@treeward/telemetry';
 import { checkpointFolder } from '../checkpoint-folder.js';
-import { openFront } from './front.js';
+import { openFront, type Front } from './front.js';
 import { hostSession } from './host-session.js';
 
 /** Of an adapter's environment, what belongs to its sandbox and not to the endpoint. */
@@ -44,6 +44,7 @@ export async function recordHarness(options: RecordHarness): Promise<number | nu
   });
   const sockets = mkdtempSync(join(tmpdir(), 'tw-rec-'));
   const rolloutId = basename(out);
+  let front: Front | null = null;
   try {
     const { key, socketPath } = await gateway.open({
       rolloutId,
@@ -56,7 +57,7 @@ export async function recordHarness(options: RecordHarness): Promise<number | nu
       samplingFrom: 'request',
       budget: { maxCalls: Number.MAX_SAFE_INTEGER, maxTokens: Number.MAX_SAFE_INTEGER },
     });
-    const front = await openFront({
+    front = await openFront({
       port: 0,
       key,
       target: (path) => Promise.resolve({ socketPath, key, path }),
@@ -74,7 +75,6 @@ export async function recordHarness(options: RecordHarness): Promise<number | nu
     const exit = await runCommand(command, { ...process.env, ...environment, ...home }, options.stdout);
     await settle(gateway, rolloutId);
     await gateway.close(rolloutId);
-    await front.close();
     const files =
       session.written.length > 0 ? await adapter.readTranscript(session, task, endpoint) : new Map();
     for (const [name, bytes] of files) writeFileAtomic(join(out, 'transcript', name), bytes);
@@ -86,6 +86,7 @@ export async function recordHarness(options: RecordHarness): Promise<number | nu
     ]);
     return exit.code;
   } finally {
+    await front?.close();
     await gateway.dispose();
     await engine.close();
     rmSync(sockets, { recursive: true, force: true });
