@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kTileThreads) logitGradientKernel(Operands in,
 
 // c[m x n] (+)= a b over k, one block per tile; the layouts are TileProduct's.
 template <class T, bool kMajorA, bool kMajorB>
-__global__ void __launch_bounds__(kTileThreads) productKernel(const T* a, int lda, const T* b, int ldb, int m, int n, int k, float* c, bool accumulate,
+__global__ void __launch_bounds__(kTileThreads, sizeof(T) == 2 ? 2 : 1) productKernel(const T* a, int lda, const T* b, int ldb, int m, int n, int k, float* c, bool accumulate,
                                                               bool aligned) {
   CU_DYNAMIC_SHARED(shared);
   TileProduct<T, kMajorA, kMajorB> product(shared);
