@@ -279,14 +279,9 @@ export class CallRunner {
 
   /** A client that does not read its reply is left, after a while. */
   async #sent(sending: Promise<Outcome>, exchange: Exchange): Promise<Outcome> {
-    let slow = false;
-    const timer = setTimeout(() => {
-      slow = true;
-      exchange.cut();
-    }, this.#context.limits.sendTimeoutMs);
+    const timer = setTimeout(() => exchange.cut(), this.#context.limits.sendTimeoutMs);
     try {
-      const outcome = await sending;
-      return slow ? { ...outcome, delivery: 'partial', cause: 'gateway' } : outcome;
+      return await sending;
     } finally {
       clearTimeout(timer);
     }

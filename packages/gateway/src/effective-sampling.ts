@@ -14,12 +14,12 @@ export interface ResolvedSampling {
 const VALID = {
   temperature: (value: number) => Number.isFinite(value) && value >= 0,
   topP: (value: number) => value > 0 && value <= 1,
-  topK: (value: number) => Number.isInteger(value),
+  topK: (value: number) => Number.isInteger(value) && Math.abs(value) < 2 ** 31,
 };
 
-/** The request's token limit can only make the configured one smaller; `room` is what the window leaves. */
+/** The request's token limit, a number of any kind, can only make the configured one smaller; `room` is what the window leaves. */
 const limit = (configured: number, requested: number | undefined, room: number): number =>
-  Math.max(1, Math.min(configured, requested ?? Infinity, room));
+  Math.max(1, Math.floor(Math.min(configured, requested ?? Infinity, room)));
 
 /** For an engine that takes ids. It stops at the template's stop ids only: stop texts are not followed. */
 export function resolveSampling(

@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, statSync, unlinkSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import { RECORD_MINOR, RECORD_VERSION, RecordWriter } from '@treeward/telemetry'
 import { CallRunner, type CallContext } from './call-runner.js';
 import { CallWatch } from './call-watch.js';
 import { Exchange } from './exchange.js';
+import { presentsKey } from './presents-key.js';
 import type { EndpointInfo, EndpointSummary, OpenEndpoint, WitnessEvent } from './types.js';
 
 /** Bytes of a socket path that the kernel takes, with its end. */
@@ -62,8 +63,8 @@ export class Endpoint {
       this.#requests.add(done);
       void done.finally(() => this.#requests.delete(done));
     });
-    // A call may wait for as long as an engine needs to come back.
-    this.#server.requestTimeout = 0;
+    // Of what is read, `readBody` counts the time; this is for a refused request whose body never ends.
+    this.#server.requestTimeout = context.limits.bodyTimeoutMs + 60_000;
     this.#server.keepAliveTimeout = 60_000;
     // Idle ones that a client keeps for later among them.
     this.#server.maxConnections = 4 * maxConcurrent;
@@ -145,6 +146,8 @@ export class Endpoint {
     const dialect = path === null ? null : (counting ?? dialectForPath(path));
     if (dialect && request.method === 'POST') {
       if (!this.#authorised(request)) return this.#refuse(request, response, dialect);
+      // Nothing more is taken in while the disk is behind; one that failed is found out by the call's first event.
+      await this.#writer.drain().catch(() => undefined);
       if (this.#runner.pending >= this.#context.limits.maxConcurrent) {
         return this.#putOff(request, response, dialect);
       }
@@ -175,13 +178,7 @@ export class Endpoint {
   }
 
   #authorised({ headers }: IncomingMessage): boolean {
-    const bearer = /^Bearer\s+(.+)$/i.exec(headers.authorization ?? '')?.[1]?.trim();
-    return [bearer, headers['x-api-key']].some(
-      (given) =>
-        typeof given === 'string' &&
-        given.length === this.#key.length &&
-        timingSafeEqual(Buffer.from(given.padEnd(64)), Buffer.from(this.#key.padEnd(64))),
-    );
+    return presentsKey(headers, this.#key);
   }
 
   #putOff(request: IncomingMessage, response: ServerResponse, dialect: Dialect): void {

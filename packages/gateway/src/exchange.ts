@@ -166,38 +166,31 @@ export class Exchange {
     return text;
   }
 
-  /** Piece by piece, each after the one before was taken; true when the client's socket has them all. */
+  /**
+   * Piece by piece, each after the one before was taken; true when the client's socket has them all. The end is a step of
+   * its own: Node says `finish` also of a response that was destroyed with bytes still waiting.
+   */
   async #deliver(pieces: readonly Piece[]): Promise<boolean> {
-    for (const { text, events } of pieces.slice(0, -1)) {
+    for (const { text, events } of pieces) {
       if (!(await this.#write(text))) return false;
       this.#sent.events += events;
     }
-    const { text, events } = pieces.at(-1)!;
-    await Promise.race([this.#finish(text), this.#closed]);
-    if (this.#finished) this.#sent.events += events;
-    return this.#finished;
+    this.#finished = true;
+    await Promise.race([new Promise<void>((resolve) => this.#response.end(resolve)), this.#closed]);
+    return true;
   }
 
   /** True once the connection took all of `text`; false when it ended before. */
   #write(text: string): Promise<boolean> {
     const taken = new Promise<boolean>((resolve) => {
       this.#response.write(text, (error) => {
-        if (!error) this.#sent.bytes += Buffer.byteLength(text);
-        resolve(!error);
+        // A write that a destroyed socket cut short is called back without an error.
+        const whole = !error && this.#response.socket?.destroyed === false;
+        if (whole) this.#sent.bytes += Buffer.byteLength(text);
+        resolve(whole);
       });
     });
     return Promise.race([taken, this.#closed.then(() => false)]);
-  }
-
-  #finish(text: string): Promise<void> {
-    return new Promise((resolve) => {
-      this.#response.once('finish', () => {
-        this.#finished = true;
-        this.#sent.bytes += Buffer.byteLength(text);
-        resolve();
-      });
-      this.#response.end(text);
-    });
   }
 }
 

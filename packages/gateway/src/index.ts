@@ -12,6 +12,7 @@ export type {
 } from './types.js';
 export { Gateway } from './gateway.js';
 export { remoteGateway, serveGateway, type RemoteGateway } from './gateway-rpc.js';
+export { presentsKey } from './presents-key.js';
 export { CallRecorder } from './call-recorder.js';
 export { Conversation } from './conversation.js';
 export { EncodedText } from './encoded-text.js';
