@@ -33,6 +33,8 @@ const engine = z.discriminatedUnion('kind', [
 const gateway = z.strictObject({
   /** Threads that encode large texts, beside the event loop. */
   encode_threads: z.number().int().min(1).default(1),
+  /** Loopback port on which the gateway serves Prometheus metrics at /metrics; null: none. */
+  metrics_port: z.number().int().min(1).max(65535).nullable().default(null),
   /** Messages and replies in gateway.log. */
   log_prompts: z.boolean().default(false),
 });

@@ -53,7 +53,11 @@ export class Session {
       runDirectory: run.root,
       template,
       engine: engineSpec(config.engine, template, join(run.root, 'scripts')),
-      gateway: { encodeThreads: config.gateway.encode_threads, logPrompts: config.gateway.log_prompts },
+      gateway: {
+        encodeThreads: config.gateway.encode_threads,
+        logPrompts: config.gateway.log_prompts,
+        ...(config.gateway.metrics_port !== null && { metricsPort: config.gateway.metrics_port }),
+      },
       learner: () => ({
         checkpoint,
         // A learner that starts again begins where the last finished step left it.

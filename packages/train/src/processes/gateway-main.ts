@@ -7,6 +7,7 @@ import { Gateway, serveGateway } from '@treeward/gateway';
 import type { Message } from '@treeward/messages';
 import { createTemplate, remoteEngine, type TemplateSpec } from '@treeward/policy';
 import { pino } from 'pino';
+import { openFront } from '../endpoint/front.js';
 
 export interface GatewayConfig {
   engineSocket: string;
@@ -15,6 +16,8 @@ export interface GatewayConfig {
   encodeThreads?: number;
   /** As a plain chat endpoint: every prompt from its text as it came. For comparison. @default false */
   plain?: boolean;
+  /** Loopback port of Prometheus metrics. @default not served */
+  metricsPort?: number;
   /** Messages and replies in the process's log. @default false */
   logPrompts?: boolean;
 }
@@ -38,3 +41,10 @@ const gateway = new Gateway({
   logPrompts: config.logPrompts ?? false,
 });
 await serveGateway(socketPath, gateway);
+if (config.metricsPort !== undefined) {
+  await openFront({
+    port: config.metricsPort,
+    target: () => Promise.resolve(null),
+    metrics: () => gateway.metricsText(),
+  });
+}

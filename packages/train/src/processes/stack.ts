@@ -31,7 +31,7 @@ export interface StackOptions {
   runDirectory: string;
   template: TemplateSpec;
   engine: EngineSpec;
-  gateway?: Pick<GatewayConfig, 'encodeThreads' | 'logPrompts' | 'plain'>;
+  gateway?: Pick<GatewayConfig, 'encodeThreads' | 'logPrompts' | 'metricsPort' | 'plain'>;
   /** Asked at every start of the learner. Absent: no learner (rollouts only). */
   learner?: () => LearnerProcessConfig;
 }
@@ -48,8 +48,11 @@ export class Stack {
   readonly learner: Learner | null;
   readonly services: { engine: Service; gateway: Service; learner: Service | null };
 
+  readonly #runDirectory: string;
+
   constructor(options: StackOptions) {
     const runDirectory = resolve(options.runDirectory);
+    this.#runDirectory = runDirectory;
     const digest = createHash('sha256').update(runDirectory).digest('hex').slice(0, 10);
     this.runtime = join(tmpdir(), `treeward-${userInfo().uid}`, digest);
     this.socketRoot = join(this.runtime, 's');
@@ -100,6 +103,7 @@ export class Stack {
   }
 
   async start(): Promise<void> {
+    mkdirSync(this.#runDirectory, { recursive: true });
     rmSync(this.runtime, { recursive: true, force: true });
     mkdirSync(this.socketRoot, { recursive: true });
     // The sandbox's unprivileged uid walks through to its own rollout's directory; it can list none of them.
