@@ -19,6 +19,8 @@ const phrasesSchema = z.strictObject({
   /** The tool that starts agents, and its argument that holds the task. */
   agentTool: z.string().default('agent'),
   agentTask: z.string().default('prompt'),
+  /** Its other arguments, the same in every call. */
+  agentArguments: z.record(z.string(), z.string()).default({}),
   /** The child's first message. */
   task: around('{}'),
   /** The tool result of an agent in the foreground, of one in the background, and the latter's later report. */
@@ -36,6 +38,8 @@ const phrasesSchema = z.strictObject({
   summaryRequest: around('<conversation>\n{}\n</conversation>\nWrite a summary.'),
   summaryReply: around('<summary>\n{}\n</summary>'),
   afterSummary: around('This session goes on from an earlier one that ran out of context.\n{}'),
+  /** Between the texts of replies that are merged into one message. */
+  mergedBy: z.string().default('\n\n'),
   elided: z.string().default('[old result removed]'),
   envelope: around('[message] {}'),
   queued: around('<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\n{}\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>'),
@@ -76,6 +80,7 @@ export const behaviourSchema = z.strictObject({
     unreported: probability.default(0.05),
     /** Agents at work side by side; others wait. */
     concurrency: z.number().int().min(1),
+    taskWords: range.default([8, 20]),
     /** Per pair of siblings: equal task texts. Only where requests say which agent sends them. */
     sameTask: probability,
     /** Longest result in words; longer ones are cut by the harness. */

@@ -15,7 +15,7 @@ export function spawnParts(world: World): ReplyPart[] {
   for (let i = between(world, children.count); i > 0; i--) {
     // Two equal first requests that say nothing of their sender are like the two of `hedge`: that is left to `hedge`.
     const same = tasks.length > 0 && world.gateway.identifiesAgents && chance(world, children.sameTask);
-    tasks.push(same ? tasks[0]! : world.words.some([8, 20]));
+    tasks.push(same ? tasks[0]! : world.words.some(children.taskWords));
   }
   return [
     { type: 'text', text: world.words.reply(world.behaviour.text.replyWords) },
@@ -23,7 +23,11 @@ export function spawnParts(world: World): ReplyPart[] {
       type: 'tool_call',
       id: '',
       name: phrases.agentTool,
-      arguments: { description: world.words.some([2, 4]), [phrases.agentTask]: prompt },
+      arguments: {
+        description: world.words.some([2, 4]),
+        [phrases.agentTask]: prompt,
+        ...phrases.agentArguments,
+      },
     })),
   ];
 }

@@ -23,7 +23,7 @@ const RENDER: Readonly<
   Record<Kind, (old: readonly Message[], phrases: World['behaviour']['phrases']) => Message[] | null>
 > = {
   /** Earlier replies become one message of their texts; calls and results go. */
-  merge(old) {
+  merge(old, { mergedBy }) {
     const texts = old.flatMap((message) =>
       message.role === 'assistant'
         ? message.parts.flatMap((part) => (part.type === 'text' && part.text !== '' ? [part.text] : []))
@@ -33,7 +33,7 @@ const RENDER: Readonly<
     const first = old.findIndex(({ role }) => role === 'assistant');
     return [
       ...old.slice(0, first),
-      { role: 'assistant', parts: [{ type: 'text', text: texts.join('\n\n') }] },
+      { role: 'assistant', parts: [{ type: 'text', text: texts.join(mergedBy) }] },
     ];
   },
 
