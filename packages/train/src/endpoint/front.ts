@@ -1,4 +1,3 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   createServer,
   request as httpRequest,
@@ -8,6 +7,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { TreewardError } from '@treeward/base';
+import { presentsKey } from '@treeward/gateway';
 
 /** Where one request goes: a rollout's socket, the key issued for it, and its path there. */
 export interface FrontTarget {
@@ -82,7 +82,7 @@ async function forward(
     response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' });
     return void response.end(await options.metrics());
   }
-  if (options.key !== undefined && !presents(incoming.headers, options.key)) {
+  if (options.key !== undefined && !presentsKey(incoming.headers, options.key)) {
     return refuse(response, 401, 'this key is not the one that was printed');
   }
   const target = await options.target(incoming.url ?? '/', incoming.headers);
@@ -120,12 +120,4 @@ function refuse(response: ServerResponse, status: number, message: string): void
 
 function loopbackName(host: string | undefined): boolean {
   return /^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/.test(host ?? '');
-}
-
-function presents(headers: IncomingHttpHeaders, key: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  const bearer = /^Bearer\s+(.+)$/i.exec(headers.authorization ?? '')?.[1];
-  return [bearer, headers['x-api-key']].some(
-    (given) => typeof given === 'string' && timingSafeEqual(digest(given.trim()), digest(key)),
-  );
 }
