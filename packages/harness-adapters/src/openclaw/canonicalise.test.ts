@@ -34,6 +34,13 @@ describe('what OpenClaw wraps', () => {
     });
   });
 
+  it('sets aside what ends every request and is in no history', () => {
+    const context = '<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nnow\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>';
+    const asked: Message = { role: 'user', text: 'Do it.' };
+    expect(canonicalise([asked, { role: 'user', text: context }])).toEqual([asked]);
+    expect(canonicalise([{ role: 'user', text: `Do it.\n\n${context}` }])).toEqual([asked]);
+  });
+
   it.each([
     ['another tool', '{"status":"error","tool":"exec","error":"x"}'],
     ['more fields', '{"status":"error","tool":"read","error":"x","code":1}'],

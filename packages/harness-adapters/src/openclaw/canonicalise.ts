@@ -31,4 +31,9 @@ function result(text: string, called: ToolCallPart | undefined): { text: string;
 export const untimed = (text: string): string =>
   text.replace(/^(?:\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2} [^\]\n]+\]\s*)+/, '');
 
-export const canonicaliseOpenclaw = canonicaliser({ call, result, user: untimed });
+/** From 2026.9 on, what it thinks the model should know right now ends every request, and is gone from the next one. */
+const INTERNAL = /\s*<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[\s\S]*?(?:<<<END_OPENCLAW_INTERNAL_CONTEXT>>>|$)/g;
+
+const user = (text: string): string => untimed(text.replace(INTERNAL, ''));
+
+export const canonicaliseOpenclaw = canonicaliser({ call, result, user });
