@@ -4,10 +4,9 @@
 // client sending its next turn as soon as it has the reply (at 64 and 1,000 clients most of a turn is therefore waiting
 // for the one core that serves them all). Cold: a rollout's first call, with a text that nobody has encoded yet.
 // Run: npx nx run gateway:bench -- [--quick] [--out FILE] [--filter TEXT]
-import { writeFileSync } from 'node:fs';
-import { cpus, loadavg, totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { writeBenchRows, type BenchRow } from '@treeward/base';
 import { BenchClient, BenchServer, drive, type Answer, type Load } from './testing/bench-client.js';
 import type { BodySize } from './testing/bench-load.js';
 
@@ -45,19 +44,8 @@ function turnsOf(size: BodySize, clients: number): number {
   return Math.max(2, Math.min(Math.round(requests / clients), clients === 1 ? 200 : 50));
 }
 
-interface Row {
-  name: string;
-  value: number;
-  unit: string;
-  better: 'lower' | 'higher';
-  n: number;
-  against?: string;
-  ratio?: number;
-  config?: object;
-}
-
-const rows: Row[] = [];
-function add(row: Row): void {
+const rows: BenchRow[] = [];
+function add(row: BenchRow): void {
   rows.push(row);
   const ratio = row.ratio === undefined ? '' : `  ratio ${row.ratio.toFixed(3)}`;
   console.log(
@@ -224,13 +212,4 @@ if (!values.filter || 'throughput/small/of_stream'.includes(values.filter)) {
   });
 }
 
-if (values.out) {
-  const machine = {
-    cpu: cpus()[0]?.model,
-    cores: cpus().length,
-    memoryBytes: totalmem(),
-    node: process.version,
-    load: loadavg()[0],
-  };
-  writeFileSync(values.out, JSON.stringify({ schema: 1, machine, rows }, null, 2) + '\n');
-}
+if (values.out) writeBenchRows(values.out, rows);
