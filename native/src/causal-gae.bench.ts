@@ -1,6 +1,6 @@
 // Chains of the shapes published for flat kernels, and DAGs of calls; as a share of copy bandwidth: 12 bytes per token.
 import { causalGae, type CausalGaeInput } from '@treeward/native';
-import { assertClose, fractionRow, noise, row, time, type OperatorBench } from './testing/bench-harness.js';
+import { assertClose, fractionRow, noise, row, time, type OperatorBench } from './harness.bench.js';
 import { causalGaeReference } from './testing/causal-gae-reference.js';
 
 /** R rollouts of C calls of N tokens; every fourth call has a second successor. */

@@ -1,6 +1,6 @@
 // Forward and backward, in GFLOP/s (2 T D V forward, 6 T D V backward with the recomputed logits).
 import { linearLogprob, linearLogprobBackward } from '@treeward/native';
-import { assertClose, noise, row, time, type OperatorBench } from './testing/bench-harness.js';
+import { assertClose, noise, row, time, type OperatorBench } from './harness.bench.js';
 import { linearLogprobReference } from './testing/linear-logprob-reference.js';
 
 function draw(T: number, D: number, V: number): Parameters<typeof linearLogprobBackward>[0] {

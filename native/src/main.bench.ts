@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { causalGaeBench } from './causal-gae.bench.js';
 import { linearLogprobBench } from './linear-logprob.bench.js';
 import { policyLossBench, valueLossBench } from './policy-loss.bench.js';
-import { fractionRow, time, type OperatorBench, type Row } from './testing/bench-harness.js';
+import { fractionRow, time, type OperatorBench, type Row } from './harness.bench.js';
 import { treeAttentionBench } from './tree-attention.bench.js';
 
 const { values } = parseArgs({

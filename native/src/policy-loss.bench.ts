@@ -1,7 +1,7 @@
 // Against the float64 TypeScript reference, and as a share of copy bandwidth: 24 bytes per token. Inputs near on-policy as in
 // training. Only the kernel checks its inputs and computes the statistics.
 import { policyLoss, valueLoss, type PolicyLossInput, type PolicyLossOptions } from '@treeward/native';
-import { assertClose, fractionRow, noise, row, time, type OperatorBench } from './testing/bench-harness.js';
+import { assertClose, fractionRow, noise, row, time, type OperatorBench } from './harness.bench.js';
 import { policyLossReference } from './testing/policy-loss-reference.js';
 import { valueLossReference } from './testing/value-loss-reference.js';
 

@@ -1,6 +1,6 @@
 // A tree at once beside its root-to-leaf paths one by one, by the same kernel: what a trainer that linearises would run.
 import { treeAttention, treeAttentionBackward, type TreeAttentionInput } from '@treeward/native';
-import { assertClose, noise, row, time, type OperatorBench } from './testing/bench-harness.js';
+import { assertClose, noise, row, time, type OperatorBench } from './harness.bench.js';
 import { treeAttentionReference } from './testing/tree-attention-reference.js';
 
 const options = { heads: 4, keyHeads: 2, dim: 32 };

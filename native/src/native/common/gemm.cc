@@ -14,18 +14,30 @@ namespace {
 constexpr std::size_t kRows = 6, kColumns = 16;
 constexpr std::size_t kBlockM = 96, kBlockK = 256, kBlockN = 512;
 
-typedef float Wide __attribute__((vector_size(64), aligned(4)));
+// One AVX register: wider generic vectors are taken apart through memory.
+typedef float Wide __attribute__((vector_size(32)));
 
 // c[6 x 16] += a panel (k x 6) times b panel (k x 16).
 TREEWARD_VECTOR_CLONES void panel(std::size_t k, const float* a, const float* b, float* c, std::size_t ldc) {
-  Wide sum[kRows];
-  for (std::size_t r = 0; r < kRows; ++r) std::memcpy(&sum[r], c + r * ldc, sizeof(Wide));
-  for (std::size_t i = 0; i < k; ++i) {
-    Wide row;
-    std::memcpy(&row, b + i * kColumns, sizeof(Wide));
-    for (std::size_t r = 0; r < kRows; ++r) sum[r] += a[i * kRows + r] * row;
+  Wide left[kRows], right[kRows];
+  for (std::size_t r = 0; r < kRows; ++r) {
+    std::memcpy(&left[r], c + r * ldc, sizeof(Wide));
+    std::memcpy(&right[r], c + r * ldc + 8, sizeof(Wide));
   }
-  for (std::size_t r = 0; r < kRows; ++r) std::memcpy(c + r * ldc, &sum[r], sizeof(Wide));
+  for (std::size_t i = 0; i < k; ++i) {
+    Wide x, y;
+    std::memcpy(&x, b + i * kColumns, sizeof(Wide));
+    std::memcpy(&y, b + i * kColumns + 8, sizeof(Wide));
+#pragma GCC unroll 6
+    for (std::size_t r = 0; r < kRows; ++r) {
+      left[r] += a[i * kRows + r] * x;
+      right[r] += a[i * kRows + r] * y;
+    }
+  }
+  for (std::size_t r = 0; r < kRows; ++r) {
+    std::memcpy(c + r * ldc, &left[r], sizeof(Wide));
+    std::memcpy(c + r * ldc + 8, &right[r], sizeof(Wide));
+  }
 }
 
 // Rows [0, m) of a block as panels of `width` rows with k inner, missing rows 0. Element (i, p) at source[i * step + p * stepK].
