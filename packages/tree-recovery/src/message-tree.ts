@@ -47,15 +47,24 @@ export class MessageTree {
   readonly #requests: (number[] | undefined)[] = [undefined];
   readonly #replies: (number[] | undefined)[] = [undefined];
   readonly #lastReply: number[] = [ROOT];
-  readonly #lastRequest: number[] = [ROOT];
-  /** Per call: recorded nodes at the end of its messages and of its reply. */
-  readonly #ends = new Map<number, { messages: number; reply: number | null }>();
+  /** Nodes of conversations whose beginning is lost. */
+  readonly #fragments = new Set<number>();
+  /** Node → calls whose messages end in one user message behind it. */
+  readonly #below: (number[] | undefined)[] = [undefined];
+  /** Per call: recorded nodes at the end of its messages and of its reply, and where in the conversation it asked. */
+  readonly #ends = new Map<number, { messages: number; reply: number | null; asked: number }>();
 
   /**
    * `at` is the caller's number of the call, `parent` that of the call its delta counts from. Where the parent is not
    * known, the kept part stands as one unknown message, so that calls that keep the same part of it still meet.
+   * `isVolatile` says whether the last message, of the user, is no part of the conversation.
    */
-  add(at: number, parent: number | null, delta: MessagesDelta): MessagePlace {
+  add(
+    at: number,
+    parent: number | null,
+    delta: MessagesDelta,
+    isVolatile: (last: MessageNode) => boolean,
+  ): MessagePlace {
     let recorded = ROOT;
     let fragment = false;
     if (delta.parent !== null && delta.kept > 0) {
@@ -73,16 +82,21 @@ export class MessageTree {
       if (recorded >= fresh && isMessage(message) && message.role === 'system')
         systemTexts.push(message.text);
     }
-    const node = this.#shown[recorded]!;
-    this.#ends.set(at, { messages: recorded, reply: null });
+    let node = this.#shown[recorded]!;
+    const last = this.#content[node];
+    const above = this.#talk.parent[node]!;
+    if (last?.role === 'user' && above > ROOT) {
+      if (isVolatile(last)) node = above;
+      else (this.#below[above] ??= []).push(at);
+    }
+    this.#ends.set(at, { messages: recorded, reply: null, asked: node });
     let attach = node;
     while (attach >= known) attach = this.#talk.parent[attach]!;
     (this.#requests[node] ??= []).push(at);
-    this.#lastRequest[node] = node;
     return {
       node,
       attach,
-      fragment: fragment || this.#beginsLost(node),
+      fragment: fragment || this.#fragments.has(node),
       systemText: systemTexts.join('\n'),
     };
   }
@@ -91,10 +105,14 @@ export class MessageTree {
   addReply(at: number, parts: readonly Json[] | null): void {
     const end = this.#ends.get(at);
     if (!end) return;
-    end.reply = parts
-      ? this.#extendBy(end.messages, { role: 'assistant', parts: [...parts] })
-      : this.#extend(end.messages, `lost reply:${at}`, { ...lost(), role: 'assistant' });
-    const node = this.#shown[end.reply]!;
+    const message: Json = { role: 'assistant', parts: [...(parts ?? [])] };
+    const key = parts ? messageKey(message) : `lost reply:${at}`;
+    const content: MessageNode = parts ? contentOf(message as unknown as Message, key)! : lostReply();
+    end.reply = this.#extend(end.messages, key, content);
+    const node =
+      this.#shown[end.messages] === end.asked
+        ? this.#shown[end.reply]!
+        : this.#say(end.asked, this.#symbol(key), content);
     (this.#replies[node] ??= []).push(at);
     this.#lastReply[node] = node;
   }
@@ -125,6 +143,11 @@ export class MessageTree {
     return this.#requests[node] ?? NOBODY;
   }
 
+  /** Calls whose messages end in one message of the user behind this place. */
+  requestsBelow(node: number): readonly number[] {
+    return this.#below[node] ?? NOBODY;
+  }
+
   /** Calls whose reply stands here. */
   repliesAt(node: number): readonly number[] {
     return this.#replies[node] ?? NOBODY;
@@ -135,24 +158,12 @@ export class MessageTree {
     return this.#lastReply[node]!;
   }
 
-  /** The nearest end of a request strictly above the node; the root if there is none. */
-  requestAbove(node: number): number {
-    return node === ROOT ? ROOT : this.#lastRequest[this.#talk.parent[node]!]!;
-  }
-
   /** Messages from behind `from` (an ancestor, or the root) to `to`, in order. */
   between(from: number, to: number): MessageNode[] {
     const out: MessageNode[] = [];
     for (let at = to; at !== from && at !== ROOT; at = this.#talk.parent[at]!) out.push(this.#content[at]!);
     return out.reverse();
   }
-
-  #beginsLost(node: number): boolean {
-    // A fragment keeps its mark in what it grows: nodes below a lost one have role `unknown` at their top.
-    return this.#fragments.has(node);
-  }
-
-  readonly #fragments = new Set<number>();
 
   #ancestor(at: number, depth: number): number | null {
     const end = this.#ends.get(at);
@@ -171,22 +182,32 @@ export class MessageTree {
 
   /** A step in both tries; `content` null for what has no place in the conversation. */
   #extend(recorded: number, key: string, content: MessageNode | null): number {
-    let symbol = this.#symbols.get(key);
-    if (symbol === undefined) this.#symbols.set(key, (symbol = this.#symbols.size));
+    const symbol = this.#symbol(key);
     const node = this.#recorded.step(recorded, symbol);
     if (this.#shown.length > node) return node;
     const above = this.#shown[recorded]!;
-    const shown = content ? this.#talk.step(above, symbol) : above;
+    const shown = content ? this.#say(above, symbol, content) : above;
     this.#shown.push(shown);
-    if (content && this.#content.length === shown) {
-      this.#content.push(content);
-      this.#requests.push(undefined);
-      this.#replies.push(undefined);
-      this.#lastReply.push(this.#lastReply[above]!);
-      this.#lastRequest.push(this.#lastRequest[above]!);
-      if (this.#fragments.has(above) || key.startsWith('lost:')) this.#fragments.add(shown);
-    }
+    if (key.startsWith('lost:')) this.#fragments.add(shown);
     return node;
+  }
+
+  #say(above: number, symbol: number, content: MessageNode): number {
+    const shown = this.#talk.step(above, symbol);
+    if (this.#content.length > shown) return shown;
+    this.#content.push(content);
+    this.#requests.push(undefined);
+    this.#replies.push(undefined);
+    this.#below.push(undefined);
+    this.#lastReply.push(this.#lastReply[above]!);
+    if (this.#fragments.has(above)) this.#fragments.add(shown);
+    return shown;
+  }
+
+  #symbol(key: string): number {
+    let symbol = this.#symbols.get(key);
+    if (symbol === undefined) this.#symbols.set(key, (symbol = this.#symbols.size));
+    return symbol;
   }
 }
 
@@ -213,6 +234,7 @@ class Trie {
 }
 
 const lost = (): MessageNode => ({ role: 'unknown', text: '', uses: [], key: '' });
+const lostReply = (): MessageNode => ({ ...lost(), role: 'assistant' });
 const unknown = (message: Json): MessageNode => ({
   role: 'unknown',
   text: canonicalJson(message),

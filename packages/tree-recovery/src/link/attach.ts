@@ -1,5 +1,5 @@
 import type { Evidence } from '../evidence.js';
-import { replyKey, type MessageTree } from '../message-tree.js';
+import { replyKey, type MessageNode, type MessageTree } from '../message-tree.js';
 import { sameSpeaker, type Attachment, type LinkCall } from './link-call.js';
 import { ReplyIndex } from './reply-index.js';
 import { RootClassifier } from './roots.js';
@@ -17,6 +17,8 @@ const OWNERS = 64;
  */
 export class Attacher {
   readonly threads = new Threads();
+  /** Calls whose last message later histories leave out before their reply: it was no part of the conversation. */
+  readonly lostLast = new Set<number>();
   readonly #calls: readonly LinkCall[];
   readonly #positionOf: ReadonlyMap<number, number>;
   readonly #tree: MessageTree;
@@ -25,14 +27,17 @@ export class Attacher {
   readonly #byPrompt = new Map<number, number>();
   readonly #byTurn = new Map<number, number[]>();
   readonly #recentRoots: number[] = [];
+  readonly #seekLostLast: boolean;
 
-  /** `calls` grows as calls are attached. */
+  /** `calls` grows as calls are attached. `seekLostLast`: also find what `lostLast` holds. */
   constructor(
     calls: readonly LinkCall[],
     positionOf: ReadonlyMap<number, number>,
     tree: MessageTree,
     anyTools: boolean,
+    seekLostLast: boolean,
   ) {
+    this.#seekLostLast = seekLostLast;
     this.#calls = calls;
     this.#positionOf = positionOf;
     this.#tree = tree;
@@ -53,7 +58,9 @@ export class Attacher {
     const repeat = this.#repeats(call);
     if (repeat) return repeat;
     if (call.node === -1) return this.#byTokens(call, []) ?? { kind: 'root' };
-    const parent = this.#historyOf(call);
+    const changed = this.#changedReply(call);
+    if (changed && changed.kind !== 'extends') return changed;
+    const parent = changed ?? this.#historyOf(call);
     const rewritten = this.#rewritten(call, parent?.of ?? null);
     if (rewritten) return rewritten;
     if (parent) return parent;
@@ -120,38 +127,55 @@ export class Attacher {
 
   /** The call whose history and reply these messages go on from. */
   #historyOf(call: LinkCall): (Attachment & { kind: 'extends' }) | null {
-    const changed = this.#changedReply(call);
-    if (changed) return changed;
     const owner = this.#ownerOf(call, this.#withRepetitions(this.#tree.repliesAt(call.turn)));
     if (!owner) return null;
     const evidence: Evidence[] = [owner.replyKnown ? 'messages' : 'reply-lost'];
     return { kind: 'extends', of: owner.at, evidence: [...evidence, ...this.#corroborate(call, owner)] };
   }
 
-  /** Behind messages that were once asked stands a reply in another form, or that of a repetition in other words. */
-  #changedReply(call: LinkCall): (Attachment & { kind: 'extends' }) | null {
-    const request = this.#tree.requestAbove(call.node);
-    if (request === 0) return null;
-    let next = call.node;
-    for (let above = this.#tree.parent(next); above !== request; above = this.#tree.parent(next)) {
-      if (next === call.turn) return null;
-      next = above;
+  /**
+   * Behind messages that were once asked stands a reply in another form, or that of a repetition in other words, or
+   * their last message is gone.
+   */
+  #changedReply(call: LinkCall): Attachment | null {
+    const places: number[] = [];
+    for (let at = call.node; at !== call.turn && at !== 0; at = this.#tree.parent(at)) {
+      if (this.#tree.content(at)?.role === 'assistant') places.push(at);
     }
-    if (next === call.turn) return null;
-    const message = this.#tree.content(next);
-    if (message?.role !== 'assistant') return null;
-    const asked = this.#attempts(call, request).findLast(
+    for (const next of places) {
+      const message = this.#tree.content(next)!;
+      const asked = this.#askedBefore(call, next, message);
+      if (!asked) continue;
+      const same = this.#keyOf(asked) === message.key;
+      // The texts of several replies in one message: their history was rendered anew.
+      const held = same ? asked.at : this.#lastHeld(asked.at, call, [message]);
+      if (held !== asked.at) return { kind: 'rewritten', of: held, evidence: ['merged'] };
+      this.#tree.adopt(next, asked.at, call.node);
+      call.turn = this.#tree.lastReply(call.node);
+      const evidence: Evidence[] = [!asked.replyKnown ? 'reply-lost' : same ? 'messages' : 'reply-edited'];
+      return { kind: 'extends', of: asked.at, evidence: [...evidence, ...this.#corroborate(call, asked)] };
+    }
+    return null;
+  }
+
+  /** The call that got this message as its reply where the message stands now. */
+  #askedBefore(call: LinkCall, next: number, message: MessageNode): LinkCall | null {
+    const place = this.#tree.parent(next);
+    const asked = this.#attempts(call, place).findLast(
       (one) =>
         !one.replyKnown ||
         this.#keyOf(one) === message.key ||
         isEdited(message, { text: one.replyText, uses: one.uses }),
     );
-    if (!asked) return null;
-    this.#tree.adopt(next, asked.at, call.node);
-    call.turn = this.#tree.lastReply(call.node);
-    const same = this.#keyOf(asked) === message.key;
-    const evidence: Evidence[] = [!asked.replyKnown ? 'reply-lost' : same ? 'messages' : 'reply-edited'];
-    return { kind: 'extends', of: asked.at, evidence: [...evidence, ...this.#corroborate(call, asked)] };
+    if (asked || !this.#seekLostLast) return asked ?? null;
+    const longer = this.#tree
+      .requestsBelow(place)
+      .slice(-RECENT)
+      .map((at) => this.#calls[at]!)
+      .findLast((one) => one.at !== call.at && this.#keyOf(one) === message.key && sameSpeaker(one, call));
+    if (!longer) return null;
+    this.lostLast.add(longer.at);
+    return longer;
   }
 
   /** Also repetitions in other words that got an equal reply. */

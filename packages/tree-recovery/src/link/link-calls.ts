@@ -1,5 +1,5 @@
 import type { RecordedCall } from '../collect-calls.js';
-import { MessageTree } from '../message-tree.js';
+import { MessageTree, type MessageNode } from '../message-tree.js';
 import type { CallRole } from '../types.js';
 import { Attacher } from './attach.js';
 import { ForkResolver } from './forks.js';
@@ -29,19 +29,11 @@ export interface LinkedCalls {
 /** Joins the witnesses. `calls` in the order in which they arrived. */
 export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
   const positionOf = new Map(given.map(({ entry }, at) => [entry.call, at]));
-  const tree = new MessageTree();
   const toolless = toollessManifests(given);
-  const calls: LinkCall[] = [];
-  const attacher = new Attacher(calls, positionOf, tree, [...toolless.values()].includes(false));
-  given.forEach((one, at) => {
-    const call = prepare(one, at, positionOf, tree, toolless);
-    calls.push(call);
-    attacher.attach(call);
-    // Only now: nothing can go on from a reply before its call has started.
-    const { sampled, end } = one.entry;
-    if (sampled) tree.addReply(at, sampled.reply.parts);
-    else if (end?.delivery !== 'none') tree.addReply(at, null);
-  });
+  let pass = attachAll(given, positionOf, toolless, null);
+  // What only some requests lose was lost in a rendering of its own, not because it never counted.
+  if (pass.attacher.lostLast.size > 0) pass = attachAll(given, positionOf, toolless, volatileLast(pass));
+  const { calls, tree, attacher } = pass;
   const { threads } = attacher;
   assignRoles(calls, threads);
   const resolver = new ForkResolver(calls);
@@ -63,6 +55,61 @@ export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
   };
 }
 
+interface Pass {
+  calls: LinkCall[];
+  tree: MessageTree;
+  attacher: Attacher;
+}
+
+function attachAll(
+  given: readonly CallToLink[],
+  positionOf: ReadonlyMap<number, number>,
+  toolless: ReadonlyMap<string, boolean>,
+  isVolatile: IsVolatile | null,
+): Pass {
+  const tree = new MessageTree();
+  const calls: LinkCall[] = [];
+  const attacher = new Attacher(
+    calls,
+    positionOf,
+    tree,
+    [...toolless.values()].includes(false),
+    isVolatile === null,
+  );
+  given.forEach((one, at) => {
+    const call = prepare(one, at, positionOf, tree, toolless, (last) => isVolatile?.(at, last) ?? false);
+    calls.push(call);
+    attacher.attach(call);
+    // Only now: nothing can go on from a reply before its call has started.
+    const { sampled, end } = one.entry;
+    if (sampled) tree.addReply(at, sampled.reply.parts);
+    else if (end?.delivery !== 'none') tree.addReply(at, null);
+  });
+  return { calls, tree, attacher };
+}
+
+type IsVolatile = (at: number, last: MessageNode) => boolean;
+
+/** Letters at the beginning of a volatile message by which others of its kind are known. */
+const KIND = 16;
+/** Share of the requests that went on and lost their last message. */
+const SOME = 0.5;
+const MOSTLY = 0.8;
+
+/**
+ * Some harnesses end every request in a message that is gone from the next history. Where that is seen, such messages
+ * are taken out of the conversation, or no turn would ever meet its repetition.
+ */
+function volatileLast({ calls, tree, attacher: { lostLast } }: Pass): IsVolatile {
+  const went = new Set(
+    calls.flatMap(({ attachment }) => (attachment.kind === 'extends' ? [attachment.of] : [])),
+  );
+  const share = lostLast.size / went.size;
+  if (share < SOME) return () => false;
+  const kinds = new Set([...lostLast].map((at) => tree.content(calls[at]!.node)!.text.slice(0, KIND)));
+  return (at, { text }) => lostLast.has(at) || share >= MOSTLY || kinds.has(text.slice(0, KIND));
+}
+
 /** By hash of the manifest: does it hold no tool? Only where the record has the manifest itself. */
 function toollessManifests(given: readonly CallToLink[]): Map<string, boolean> {
   const out = new Map<string, boolean>();
@@ -79,6 +126,7 @@ function prepare(
   positionOf: ReadonlyMap<number, number>,
   tree: MessageTree,
   toolless: ReadonlyMap<string, boolean>,
+  isVolatile: (last: MessageNode) => boolean,
 ): LinkCall {
   const { start, sampled, end } = entry;
   const place = start
@@ -86,6 +134,7 @@ function prepare(
         at,
         start.messages.parent === null ? null : (positionOf.get(start.messages.parent) ?? null),
         start.messages,
+        isVolatile,
       )
     : null;
   const reply = sampled ? readParts(sampled.reply.parts) : { text: '', uses: [] };

@@ -84,17 +84,20 @@ export class ReplyIndex {
       const key = this.#keyOf(call);
       if (key !== null) this.#byKey.set(key, call.at);
       if (call.replyText !== '') this.#texts.add(call.replyText, call.at);
-      call.uses.forEach(({ name, text }, use) => {
+      call.uses.forEach(({ name, text, tasks }, use) => {
         this.#byUse.set(signature(name, text), call.at);
-        const ref = this.#taskOf.push({ at: call.at, use }) - 1;
-        this.#tasks.add(text, ref);
-        const words = wordsOf(text);
-        const joined = words.join(' ');
-        if (words.length < 4 && joined.length >= TASK_LETTERS) {
-          this.#shortTasks.push({ at: call.at, use, words: joined });
-          if (this.#shortTasks.length > SHORT_TASKS) this.#shortTasks.shift();
-        }
+        for (const task of tasks) this.#addTask(call.at, use, task);
       });
+    }
+  }
+
+  #addTask(at: number, use: number, task: string): void {
+    const words = wordsOf(task);
+    const joined = words.join(' ');
+    if (words.length >= 4) this.#tasks.add(task, this.#taskOf.push({ at, use }) - 1);
+    else if (joined.length >= TASK_LETTERS) {
+      this.#shortTasks.push({ at, use, words: joined });
+      if (this.#shortTasks.length > SHORT_TASKS) this.#shortTasks.shift();
     }
   }
 }

@@ -187,6 +187,7 @@ export class RootClassifier {
       const source = this.#calls[hit.at]!;
       if (source.thread === -1) continue;
       const rank =
+        (source.finish <= call.start ? 32 : 0) +
         (source.delivered ? 16 : 0) +
         (hit.coverage >= TASK_WHOLE ? 8 : 0) +
         (this.#taken.has(`${hit.at}:${hit.use}`) ? 0 : 4) +
@@ -205,7 +206,7 @@ export class RootClassifier {
 
   /** Tool calls of that reply whose results no history holds yet. */
   #isOpen(at: number): boolean {
-    return !this.#goesOn(at);
+    return !this.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'extends');
   }
 
   #namesParent(call: LinkCall, source: LinkCall): boolean {
@@ -233,7 +234,7 @@ export class RootClassifier {
     for (const at of this.#threads.all[parent]!.calls.slice(-4).reverse()) {
       const source = this.#calls[at]!;
       const use = source.uses.findIndex((_, i) => !this.#taken.has(`${at}:${i}`));
-      if (use !== -1 && this.#isOpen(at)) {
+      if (use !== -1 && this.#isOpen(at) && source.finish <= call.start) {
         return { kind: 'spawned', of: at, use, evidence: ['header-agent', 'in-tool'] };
       }
     }

@@ -5,10 +5,11 @@ export function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
 }
 
-/** One tool call of a reply. `text`: all strings in its arguments, where a task for a sub-agent would stand. */
+/** One tool call of a reply: all strings in its arguments, and the long ones, where a task for an agent would stand. */
 export interface ToolUse {
   name: string;
   text: string;
+  tasks: readonly string[];
 }
 
 export interface ReplyFacts {
@@ -26,7 +27,12 @@ export function readParts(parts: readonly Json[]): ReplyFacts {
     if (part['type'] === 'tool_call') {
       const strings: string[] = [];
       collectStrings(part['arguments'] ?? null, strings);
-      uses.push({ name: typeof part['name'] === 'string' ? part['name'] : '', text: strings.join('\n') });
+      const longest = Math.max(0, ...strings.map((one) => one.length));
+      uses.push({
+        name: typeof part['name'] === 'string' ? part['name'] : '',
+        text: strings.join('\n'),
+        tasks: strings.filter((one) => one.length >= longest / 2),
+      });
     }
   }
   return { text: texts.join(''), uses };
