@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { confidenceOf } from './calibration.js';
 import { recoverTree } from './recover.js';
 import { RecordBuilder, type BuiltCall } from './testing/record-builder.js';
 import type { RolloutTree } from './types.js';
@@ -63,7 +64,7 @@ describe('continue', () => {
         from: 0,
         to: 1,
         type: 'continue',
-        confidence: 0.99,
+        confidence: confidenceOf('continue', ['messages', 'tokens', 'graft']),
         evidence: ['messages', 'tokens', 'graft'],
       },
     ]);
@@ -76,7 +77,7 @@ describe('continue', () => {
     const { from: _, ...bare } = goesOn(1, 0, [3, 4]);
     const appended = [user('go'), { role: 'assistant', parts: text('first') }, user('result')];
     const tree = recover(first, { ...bare, messages: { parent: null, kept: 0, appended } });
-    expect(tree.edges.map(({ confidence }) => confidence)).toEqual([0.99]);
+    expect(tree.edges.map(({ evidence }) => evidence)).toEqual([['messages', 'tokens']]);
     expect(passes(tree, 1)).toEqual([0]);
   });
 
@@ -88,7 +89,6 @@ describe('continue', () => {
     });
     expect(edges(tree)).toEqual([[0, 1, 'continue']]);
     expect(tree.edges[0]!.evidence).toEqual(['messages', 'tokens-renewed']);
-    expect(tree.edges[0]!.confidence).toBeLessThan(0.9);
     expect(passes(tree, 1)).toEqual([]);
   });
 
@@ -100,7 +100,6 @@ describe('continue', () => {
     );
     const last = tree.edges.find(({ to }) => to === 2)!;
     expect([last.from, last.type]).toEqual([1, 'continue']);
-    expect(last.confidence).toBeLessThan(0.9);
     expect(last.evidence).toContain('graft-elsewhere');
     expect(call(tree, 2).untrained).toBeNull();
   });
@@ -120,12 +119,20 @@ describe('retry', () => {
 
   it('of a malformed reply', () => {
     const tree = recover({ ...first, malformed: 'no end' }, again);
-    expect(tree.edges[0]).toMatchObject({ from: 0, to: 1, type: 'retry', confidence: 0.97 });
+    expect(tree.edges[0]).toMatchObject({
+      from: 0,
+      to: 1,
+      type: 'retry',
+      evidence: ['same-messages', 'same-tokens', 'malformed'],
+    });
     expect(call(tree, 0)).toMatchObject({ malformed: true, untrained: null });
   });
 
   it('of a last attempt that nothing ever extended', () => {
-    expect(recover(first, again).edges[0]).toMatchObject({ type: 'retry', confidence: 0.9 });
+    expect(recover(first, again).edges[0]).toMatchObject({
+      type: 'retry',
+      evidence: ['same-messages', 'same-tokens', 'unextended'],
+    });
   });
 
   it('is a rollback when the earlier reply was extended, ambiguous when it is extended still or the two overlap', () => {
