@@ -41,6 +41,12 @@ describe('what OpenClaw wraps', () => {
     expect(canonicalise([{ role: 'user', text: `Do it.\n\n${context}` }])).toEqual([asked]);
   });
 
+  it('keeps what a sub-agent found, which comes in the same frame', () => {
+    const begin = '<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>';
+    const text = `${begin}\n[Internal task completion event]\nResult of B.\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>`;
+    expect(canonicalise([{ role: 'user', text }])).toEqual([{ role: 'user', text }]);
+  });
+
   it.each([
     ['another tool', '{"status":"error","tool":"exec","error":"x"}'],
     ['more fields', '{"status":"error","tool":"read","error":"x","code":1}'],

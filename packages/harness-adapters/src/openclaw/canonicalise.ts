@@ -31,9 +31,14 @@ function result(text: string, called: ToolCallPart | undefined): { text: string;
 export const untimed = (text: string): string =>
   text.replace(/^(?:\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2} [^\]\n]+\]\s*)+/, '');
 
-/** From 2026.9 on, what it thinks the model should know right now ends every request, and is gone from the next one. */
+/**
+ * From 2026.9 on, what it thinks the model should know right now ends every request, and is gone from the next one. In the
+ * same frame a sub-agent's result reaches its parent: that is the conversation itself and stays.
+ */
 const INTERNAL = /\s*<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[\s\S]*?(?:<<<END_OPENCLAW_INTERNAL_CONTEXT>>>|$)/g;
+const RESULT = '[Internal task completion event]';
 
-const user = (text: string): string => untimed(text.replace(INTERNAL, ''));
+const user = (text: string): string =>
+  untimed(text.replace(INTERNAL, (block) => (block.includes(RESULT) ? block : '')));
 
 export const canonicaliseOpenclaw = canonicaliser({ call, result, user });
