@@ -11,7 +11,7 @@ import { runRollout, type RolloutResult } from '@treeward/rollout';
 import type { SandboxProvider } from '@treeward/sandbox';
 import { recoverDirectory, type RolloutTree } from '@treeward/tree-recovery';
 import { scenarioAdapter } from './scenario-adapter.js';
-import { ScriptedPolicy, type SeenRequest } from './scripted-policy.js';
+import { ScriptedPolicy, type ScriptedPolicyOptions, type SeenRequest } from './scripted-policy.js';
 import { TurnsTemplate } from './turns-template.js';
 
 const tokenizer = fileURLToPath(
@@ -19,16 +19,16 @@ const tokenizer = fileURLToPath(
 );
 
 export interface PlayOptions {
-  /** Tokens of the policy's context; small ones make harnesses compact. @default 200000 */
-  contextLength?: number;
-  /** See `ScriptedPolicyOptions.together`. @default none */
-  together?: readonly string[];
+  /** See `ScriptedPolicyOptions`. @default none */
+  waitsFor?: ScriptedPolicyOptions['waitsFor'];
   /** Files of the task directory, beside what a scenario has. @default none */
   taskFiles?: Readonly<Record<string, string>>;
 }
 
 export interface Played {
   result: RolloutResult;
+  /** Holds all that was written; left to the caller, who may want to look at it. */
+  work: string;
   /** The record's directory. */
   directory: string;
   seen: readonly SeenRequest[];
@@ -58,12 +58,12 @@ async function rollout(
   scenario: Scenario,
   adapter: HarnessAdapter,
   sandboxes: SandboxProvider,
-  { contextLength = 200_000, together = [], taskFiles = {} }: PlayOptions,
+  { waitsFor = {}, taskFiles = {} }: PlayOptions,
 ): Promise<Played> {
   const work = mkdtempSync(join(tmpdir(), 'tree-'));
   const run = new RunFolder(join(work, 'run'));
   const template = new TurnsTemplate(BpeTokenizer.load(tokenizer));
-  const policy = new ScriptedPolicy({ adapter, script: scenario.script, template, contextLength, together });
+  const policy = new ScriptedPolicy({ adapter, script: scenario.script, template, waitsFor });
   const { engine, faults, canonicalise, identify } = policy;
   const gateway = new Gateway({ engine, template, faults, canonicalise, identify });
   const rolloutId = `tree-${adapter.name}`;
@@ -87,7 +87,7 @@ async function rollout(
     },
   );
   const directory = run.rollout(rolloutId).root;
-  return { result, directory, seen: policy.seen, tree: recoverDirectory(directory) };
+  return { result, work, directory, seen: policy.seen, tree: recoverDirectory(directory) };
 }
 
 function writeTask(

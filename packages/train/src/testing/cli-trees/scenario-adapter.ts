@@ -1,4 +1,4 @@
-import type { HarnessAdapter, HarnessCommand } from '@treeward/harness-adapters';
+import type { HarnessAdapter, HarnessCommand, HarnessTask } from '@treeward/harness-adapters';
 import type { Scenario } from '@treeward/harness-adapters/testing';
 
 /**
@@ -6,9 +6,9 @@ import type { Scenario } from '@treeward/harness-adapters/testing';
  * on with the conversation of the one before, are one shell script in the same sandbox.
  */
 export function scenarioAdapter(inner: HarnessAdapter, scenario: Scenario): HarnessAdapter {
-  const { tasks, mounts = [] } = scenario;
-  const [first] = tasks;
-  if (!first) throw new Error(`${scenario.name}: no task`);
+  const { mounts = [] } = scenario;
+  // What the rollout's task brings along, its MCP servers, stays.
+  const tasks = (task?: HarnessTask): HarnessTask[] => scenario.tasks.map((own) => ({ ...task, ...own }));
   return {
     ...inner,
     name: `${inner.name}-scenario`,
@@ -16,15 +16,14 @@ export function scenarioAdapter(inner: HarnessAdapter, scenario: Scenario): Harn
       const installed = await inner.detect();
       return installed && { ...installed, mounts: [...installed.mounts, ...mounts] };
     },
-    async prepare(session, endpoint) {
+    async prepare(session, endpoint, task) {
       await scenario.before?.(session);
-      await inner.prepare(session, endpoint, first);
+      await inner.prepare(session, endpoint, tasks(task)[0]);
     },
-    command(session, installed, _task, endpoint) {
-      const commands = tasks.map((task) => inner.command(session, installed, task, endpoint));
+    command(session, installed, task, endpoint) {
+      const commands = tasks(task).map((one) => inner.command(session, installed, one, endpoint));
       return commands.length === 1 ? commands[0]! : inOneShell(commands);
     },
-    readTranscript: (session, _task, endpoint) => inner.readTranscript(session, tasks.at(-1)!, endpoint),
   };
 }
 

@@ -1,3 +1,4 @@
+import { TreewardError } from '@treeward/base';
 import type { Canonicaliser, FaultPlan, RequestFacts } from '@treeward/gateway';
 import type { HarnessAdapter } from '@treeward/harness-adapters';
 import {
@@ -16,6 +17,12 @@ import {
 } from '@treeward/policy';
 import type { Identity } from '@treeward/telemetry';
 
+const CONTEXT = 200_000;
+/** A scripted fault with this status is the engine's: the prompt is longer than its context. */
+export const TOO_LONG = 400;
+/** Milliseconds; what does not come by then makes another tree than expected. */
+const PATIENCE = 10_000;
+
 /** A request as it came to the gateway; its place in the list is its call number. */
 export interface SeenRequest {
   /** `<agent>.<replies before>`, `summary` or `title`; a further one of the same name gets a dash. */
@@ -28,9 +35,8 @@ export interface ScriptedPolicyOptions {
   adapter: Pick<HarnessAdapter, 'canonicalise' | 'identify'>;
   script: Script;
   template: ChatTemplate;
-  contextLength: number;
-  /** Calls by name that are answered when the last of them is here: so they overlap, whatever the machine does. */
-  together: readonly string[];
+  /** A call, by name, is answered once the named others have arrived: what overlaps and what comes first is no accident. */
+  waitsFor: Readonly<Record<string, readonly string[]>>;
 }
 
 /** A script that plays behind the real gateway: replies through an engine, faults through the gateway's fault plan. */
@@ -43,10 +49,10 @@ export class ScriptedPolicy {
 
   constructor(options: ScriptedPolicyOptions) {
     this.#options = options;
-    const { template, contextLength } = options;
+    const { template } = options;
     const scripted = new ScriptedEngine({
       template,
-      contextLength,
+      contextLength: CONTEXT,
       choose: (_tag, call) => {
         const { answer } = this.seen[call]!;
         // A stream that breaks off had a reply.
@@ -58,14 +64,17 @@ export class ScriptedPolicy {
       load: (policy) => scripted.load(policy),
       close: () => scripted.close(),
       sample: async (policy: Policy | 'current', request: SampleRequest, sampling) => {
-        await this.#company(Number(request.sampling.seed.split('/').at(-1)));
+        const seen = this.seen[Number(request.sampling.seed.split('/').at(-1))]!;
+        if ('status' in seen.answer)
+          throw new TreewardError('ENGINE_E_CONTEXT', 'longer than the script allows');
+        await this.#company(seen.name);
         return scripted.sample(policy, request, sampling);
       },
     };
     this.faults = {
       onCall: (_rollout, call) => {
         const { answer } = this.seen[call]!;
-        if ('status' in answer) return { status: answer.status };
+        if ('status' in answer) return answer.status === TOO_LONG ? null : { status: answer.status };
         return 'drop' in answer ? 'drop-mid' : null;
       },
     };
@@ -90,11 +99,10 @@ export class ScriptedPolicy {
     return this.seen.some((other) => other.name === name) ? this.#unique(`${name}'`) : name;
   }
 
-  async #company(call: number): Promise<void> {
-    const { together } = this.#options;
-    if (!together.includes(this.seen[call]!.name)) return;
-    const missing = (): boolean => together.some((name) => !this.seen.some((other) => other.name === name));
-    for (let waited = 0; missing() && waited < 5000; waited += 20) {
+  async #company(name: string): Promise<void> {
+    const others = this.#options.waitsFor[name] ?? [];
+    const missing = (): boolean => others.some((other) => !this.seen.some((seen) => seen.name === other));
+    for (let waited = 0; missing() && waited < PATIENCE; waited += 20) {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
