@@ -48,6 +48,12 @@ describe('treeward: bad input', () => {
       /CLI_E_ENGINE/,
     ],
     [['recover', '/nowhere/at/all'], 2, /CLI_E_NO_RECORD/],
+    [['serve', 'datasets/cold-start', '--sampling', 'whatever'], 2, /Allowed choices are config, request/],
+    [
+      ['record', '--model', 'x', '--upstream', 'openai', '--upstream-url', 'not-a-url', '--', 'pi'],
+      2,
+      /CLI_E_UPSTREAM[^]*not a URL/,
+    ],
     [['sing'], 2, /unknown command/],
   ] as [string[], number, RegExp][])('%j ends with %i and says why', async (args, expected, message) => {
     const { code, stderr } = await runCli(args);
@@ -55,7 +61,24 @@ describe('treeward: bad input', () => {
     expect(code).toBe(expected);
   });
 
-  it.each(['train', 'rollout', 'recover', 'doctor', 'cold-start'])(
+  it.each([
+    [
+      ['rollout', '--task', sample, '--harness', 'agent-loop', '--engine', 'anthropic:x'],
+      /ENGINE_E_CONFIG.*ANTHROPIC_API_KEY/,
+    ],
+    [['train', '--set', 'policy.template=huggingface'], /TEMPLATE_E_FILE.*added_tokens/],
+  ])(
+    '%j cannot start: it says what its process said, and ends',
+    async (args, message) => {
+      const where = args[0] === 'train' ? '--run-dir' : '--out';
+      const { code, stderr } = await runCli([...args, where, scratch()], { ANTHROPIC_API_KEY: '' });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(message);
+    },
+    60_000,
+  );
+
+  it.each(['train', 'rollout', 'record', 'serve', 'recover', 'doctor', 'cold-start'])(
     '%s --help shows examples',
     async (command) => {
       const { code, stdout } = await runCli([command, '--help']);

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeJsonAtomic, type RunFolder } from '@treeward/base';
 import type { Learner } from '@treeward/learner';
-import { assertTrainable, probeEngine } from '@treeward/policy';
+import { assertTrainable, createTemplate, probeEngine } from '@treeward/policy';
 import { RolloutPool, SandboxGrader } from '@treeward/rollout';
 import { BubblewrapProvider, type SandboxProvider } from '@treeward/sandbox';
 import { checkpointFolder } from './checkpoint-folder.js';
@@ -25,6 +25,7 @@ export class Session {
   policyVersion = 0;
   readonly #run: RunFolder;
   readonly #config: TrainConfig;
+  readonly #bannedIds: readonly number[];
   #probed = false;
 
   private constructor(
@@ -33,8 +34,10 @@ export class Session {
     sandboxes: SandboxProvider,
     pool: RolloutPool,
     run: RunFolder,
+    bannedIds: readonly number[],
   ) {
     this.#config = config;
+    this.#bannedIds = bannedIds;
     this.stack = stack;
     this.sandboxes = sandboxes;
     this.pool = pool;
@@ -47,6 +50,8 @@ export class Session {
   static async open(config: TrainConfig, run: RunFolder): Promise<Session> {
     const checkpoint = checkpointFolder(config.policy.checkpoint, 'policy.checkpoint');
     const template = templateOf(config.policy.template, checkpoint);
+    // Before any process is started: a checkpoint without the template's files is the user's to mend.
+    const { bannedIds } = createTemplate(template);
     const sandboxes = new BubblewrapProvider();
     const { swept } = await sandboxes.sweep();
     const stack = new Stack({
@@ -85,7 +90,7 @@ export class Session {
       },
       { concurrency: config.rollouts.concurrency, perHarness: config.rollouts.per_harness },
     );
-    const session = new Session(config, stack, sandboxes, pool, run);
+    const session = new Session(config, stack, sandboxes, pool, run, bannedIds);
     session.log.info({ swept, services: stack.pids() }, 'session open');
     return session;
   }
@@ -109,7 +114,8 @@ export class Session {
     if (engine.kind === 'scripted') return; // plays prepared replies: there is no distribution to measure
     const facts = await probeEngine(this.stack.engine);
     writeJsonAtomic(join(this.#run.root, 'engine.json'), facts);
-    assertTrainable(facts, { temperature: sampling.temperature, topP: sampling.top_p, topK: sampling.top_k });
+    const { temperature, top_p: topP, top_k: topK } = sampling;
+    assertTrainable(facts, { temperature, topP, topK, bannedIds: this.#bannedIds });
   }
 
   /** Resolves when the learner answers: how often its process was started again so far. */

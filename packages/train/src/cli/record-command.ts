@@ -31,7 +31,10 @@ export function recordCommand(): Command {
     .option('--upstream <kind>', 'anthropic, or openai for any server with chat completions', 'anthropic')
     .option('--upstream-url <url>', "base URL; by default the provider's own")
     .option('--model <name>', 'model at the upstream')
-    .option('--key-env <name>', 'variable with the upstream key', undefined)
+    .option(
+      '--key-env <name>',
+      'variable with the upstream key (default: ANTHROPIC_API_KEY or OPENAI_API_KEY)',
+    )
     .option('--max-tokens <n>', 'most tokens of a reply', '8192')
     .option('--out <dir>', 'folder of the record; by default a new one below runs/')
     .option('--json', 'print the tree as JSON (the harness prints to stderr then)')
@@ -88,9 +91,12 @@ function upstreamOf(flags: RecordFlags): EngineConfig {
   if (kind !== 'anthropic' && kind !== 'openai')
     throw refuse(`--upstream ${kind}: not known`, 'anthropic or openai');
   const apiKeyEnv = flags.keyEnv ?? (kind === 'anthropic' ? 'ANTHROPIC_API_KEY' : 'OPENAI_API_KEY');
-  const local =
-    flags.upstreamUrl !== undefined && /^http:\/\/(127\.0\.0\.1|localhost)\b/.test(flags.upstreamUrl);
-  if (process.env[apiKeyEnv] === undefined && !local) {
+  const { upstreamUrl = 'https://the-default' } = flags;
+  if (!/^https?:\/\//.test(upstreamUrl) || !URL.canParse(upstreamUrl)) {
+    throw refuse(`--upstream-url ${upstreamUrl}: not a URL`, 'for example http://127.0.0.1:8000/v1');
+  }
+  const local = ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(upstreamUrl).hostname);
+  if (!process.env[apiKeyEnv] && !local) {
     throw refuse(
       `the variable ${apiKeyEnv} is not set`,
       'put the upstream key there, or name another by --key-env',
@@ -98,7 +104,7 @@ function upstreamOf(flags: RecordFlags): EngineConfig {
   }
   const common = {
     model: flags.model,
-    ...(process.env[apiKeyEnv] !== undefined && { apiKeyEnv }),
+    ...(process.env[apiKeyEnv] && { apiKeyEnv }),
     ...(flags.upstreamUrl !== undefined && { baseUrl: flags.upstreamUrl }),
   };
   return kind === 'anthropic'

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { RunFolder, TreewardError } from '@treeward/base';
-import { adapterByName, requireInstalled } from '@treeward/harness-adapters';
+import { adapterByName, adapters, requireInstalled } from '@treeward/harness-adapters';
 import type { TemplateSpec } from '@treeward/policy';
 import { loadTask, runRollout, SandboxGrader, type RolloutSpec } from '@treeward/rollout';
 import { BubblewrapProvider } from '@treeward/sandbox';
@@ -29,7 +29,7 @@ export function rolloutCommand(): Command {
   return new Command('rollout')
     .description('run one task in one harness, record it, judge it')
     .requiredOption('--task <dir>', 'task directory (ClawGym format)')
-    .requiredOption('--harness <name>', 'claude-code, openclaw or agent-loop')
+    .requiredOption('--harness <name>', adapters.map(({ name }) => name).join(', '))
     .requiredOption('--out <dir>', 'where rollouts/<id>/ goes')
     .option(
       '--engine <spec>',

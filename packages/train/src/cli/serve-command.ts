@@ -38,7 +38,11 @@ export function serveCommand(): Command {
     .option('--harness <name>', 'whose wrapping is taken off at paths without a harness prefix', 'agent-loop')
     .option('--temperature <t>', 'sampling temperature', '1')
     .option('--max-tokens <n>', 'most tokens of a reply', '256')
-    .option('--sampling <from>', 'config: the flags above count; request: what the client asks for', 'config')
+    .addOption(
+      new Option('--sampling <from>', 'config: the flags above count; request: what the client asks for')
+        .choices(['config', 'request'])
+        .default('config'),
+    )
     .option('--sequences <n>', 'calls decoded together', '4')
     .option('--context-length <n>', 'tokens of prompt and reply', '768')
     .addOption(

@@ -1,5 +1,5 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { openSync } from 'node:fs';
+import { openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rpcClient, TreewardError } from '@treeward/base';
 
@@ -67,7 +67,7 @@ export class Service {
         reject(
           new TreewardError(
             'PROCESS_E_START',
-            `the ${this.name} process ended (${signal ?? code}) before it was ready`,
+            `the ${this.name} process ended (${signal ?? code}) before it was ready${lastError(logFile)}`,
             {
               hints: [`its output is in ${logFile}`],
             },
@@ -75,18 +75,20 @@ export class Service {
         ),
       );
     });
-    died.catch(() => undefined);
-    await Promise.race([this.#answering(), died]);
+    const ended = new AbortController();
+    died.catch(() => ended.abort());
+    await Promise.race([this.#answering(ended.signal), died]);
     child.removeAllListeners('exit');
     child.once('exit', (code, signal) => this.#onExit(child, code, signal));
     if (child.exitCode !== null || child.signalCode !== null)
       this.#onExit(child, child.exitCode, child.signalCode);
   }
 
-  async #answering(): Promise<void> {
+  /** Resolves when the child answers, or when there is none any more. */
+  async #answering(ended: AbortSignal): Promise<void> {
     const client = rpcClient(this.#options.socketPath);
     try {
-      for (;;) {
+      while (!ended.aborted) {
         try {
           await client.call('ping');
           return;
@@ -133,4 +135,11 @@ export class Service {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
     await gone;
   }
+}
+
+/** The last line of a child's log that reads like an error, as the end of a sentence. */
+function lastError(logFile: string): string {
+  const lines = readFileSync(logFile, 'utf8').slice(-8000).split('\n');
+  const line = lines.findLast((text) => /Error: |[A-Z]_E_[A-Z]/.test(text));
+  return line === undefined ? '' : `: ${line.trim().slice(0, 300)}`;
 }
