@@ -8,7 +8,7 @@ const projectOf = (file) => file.slice(0, file.indexOf('/src/'));
 export const name = 'treeward-integration';
 
 export const createNodesV2 = [
-  '{packages/*,native,datasets}/src/**/*.integration.test.ts',
+  '{packages/*,native,datasets,benchmarks}/src/**/*.integration.test.ts',
   (files, _options, { workspaceRoot }) => {
     const byProject = groupBy(files, projectOf);
     return [...byProject].map(([folder, members]) => {

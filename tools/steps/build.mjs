@@ -20,7 +20,7 @@ const skip = (name) => OUTPUT_FOLDERS.has(name);
 /** The workspace's packages as folders relative to the root, those with a tsconfig.lib.json. */
 export function packageFolders(root) {
   const members = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`);
-  return [...members, 'native', 'datasets']
+  return [...members, 'native', 'datasets', 'benchmarks']
     .filter((folder) => existsSync(join(root, folder, 'tsconfig.lib.json')))
     .sort();
 }
