@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { readJson, toPlainError, writeJsonAtomic, type RunFolder } from '@treeward/base';
 import { groupAdvantages, packTrees, type Learner, type PolicyLoss } from '@treeward/learner';
+import { applyPreset, presets } from '@treeward/tree-recovery';
 import { INFRASTRUCTURE, type RolloutResult, type RolloutSpec } from '@treeward/rollout';
 import { latestCheckpoint, prune } from './checkpoints.js';
 import type { TrainConfig } from './config.js';
@@ -99,9 +100,11 @@ export async function trainLoop(
     const usable = batch.filter(
       (result) => isTrainable(result) && existsSync(run.rollout(result.rolloutId).telemetry),
     );
-    const trees = await timed('recovery', () =>
+    const recovered = await timed('recovery', () =>
       session.recover.recover(usable.map((result) => run.rollout(result.rolloutId).root)),
     );
+    // Which calls a method trains is part of the method.
+    const trees = recovered.map((tree) => applyPreset(tree, presets[config.algo.calls]));
 
     // Credit: one vote per rollout, one baseline per task × harness; packed so that each sampled token stands once.
     const advantages = groupAdvantages(
