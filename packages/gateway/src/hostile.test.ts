@@ -32,7 +32,7 @@ const BODIES: Record<string, string> = {
   'deep content': `{"messages":[{"role":"user","content":${deep(5000)}}]}`,
   'a deep schema': `{"messages":[],"tools":[{"type":"function","name":"a","input_schema":{"x":${deep(5000)}}}]}`,
   'only brackets': deep(200_000),
-  'names of prototypes': `{"__proto__":{"x":1},"messages":[
+  'names of prototypes': String.raw`{"__proto__":{"x":1},"messages":[
     {"role":"assistant","content":[{"type":"tool_use","id":"1","name":"__proto__","input":{"__proto__":{"a":1}}}],
      "tool_calls":[{"id":"1","type":"function","function":{"name":"constructor","arguments":"{\"__proto__\":1}"}}]},
     {"role":"user","content":"b","__proto__":{"content":"other"}}]}`,
