@@ -129,7 +129,7 @@ export class Attacher {
   #historyOf(call: LinkCall): (Attachment & { kind: 'extends' }) | null {
     const owner = this.#ownerOf(call, this.#withRepetitions(this.#tree.repliesAt(call.turn)));
     if (!owner) return null;
-    const evidence: Evidence[] = [owner.replyKnown ? 'messages' : 'reply-lost'];
+    const evidence: Evidence[] = [owner.replyLost ? 'reply-lost' : 'messages'];
     return { kind: 'extends', of: owner.at, evidence: [...evidence, ...this.#corroborate(call, owner)] };
   }
 
@@ -152,7 +152,7 @@ export class Attacher {
       if (held !== asked.at) return { kind: 'rewritten', of: held, evidence: ['merged'] };
       this.#tree.adopt(next, asked.at, call.node);
       call.turn = this.#tree.lastReply(call.node);
-      const evidence: Evidence[] = [!asked.replyKnown ? 'reply-lost' : same ? 'messages' : 'reply-edited'];
+      const evidence: Evidence[] = [asked.replyLost ? 'reply-lost' : same ? 'messages' : 'reply-edited'];
       return { kind: 'extends', of: asked.at, evidence: [...evidence, ...this.#corroborate(call, asked)] };
     }
     return null;
@@ -163,7 +163,7 @@ export class Attacher {
     const place = this.#tree.parent(next);
     const asked = this.#attempts(call, place).findLast(
       (one) =>
-        !one.replyKnown ||
+        one.replyLost ||
         this.#keyOf(one) === message.key ||
         isEdited(message, { text: one.replyText, uses: one.uses }),
     );
@@ -215,14 +215,15 @@ export class Attacher {
       .filter((one) => sameSpeaker(one, call));
   }
 
-  /** Of several calls with equal replies to equal messages: the one in the tokens, then one that arrived, then the latest. */
+  /** Of several calls with equal replies to equal messages: the one in the tokens, then one that arrived, then the last to finish. */
   #ownerOf(call: LinkCall, owners: readonly number[]): LinkCall | null {
     let best: LinkCall | null = null;
     for (const at of owners.slice(-OWNERS)) {
       const owner = this.#calls[at]!;
       if (at === call.at || !sameSpeaker(owner, call)) continue;
       if (owner.at === call.byTokens && owner.delivered) return owner;
-      if (!best || Number(owner.delivered) >= Number(best.delivered)) best = owner;
+      const better = !best || owner.delivered > best.delivered;
+      if (better || (owner.delivered === best!.delivered && owner.finish >= best!.finish)) best = owner;
     }
     return best;
   }
@@ -278,25 +279,25 @@ export class Attacher {
     return { kind: 'rewritten', of: this.#lastHeld(found, call, turns), evidence: [evidence] };
   }
 
-  /** From a call whose reply the history holds on to the last one that it holds. */
-  #lastHeld(
-    found: number,
-    call: LinkCall,
-    turns: readonly { text: string; uses: readonly { text: string }[] }[],
-  ): number {
+  /**
+   * From a call whose reply the history holds on to the last one that it holds. A lost reply is taken for what stands
+   * in its place.
+   */
+  #lastHeld(found: number, call: LinkCall, turns: readonly MessageNode[]): number {
     const text = turns.map((turn) => turn.text).join('\n');
     const uses = new Set(turns.flatMap((turn) => turn.uses.map((use) => use.text)));
-    let at = found;
-    for (;;) {
+    const key = this.#keyOf(this.#calls[found]!);
+    let left = turns.length - 1 - turns.findLastIndex((turn) => turn.key === key);
+    for (let at = found; ; left--) {
       const next = this.#roots.extendedBy(at).findLast((later) => {
-        const { replyText, uses: asked, sampled, attachment } = this.#calls[later]!;
+        const one = this.#calls[later]!;
+        if (one.attachment.kind !== 'extends') return false;
+        if (one.replyLost) return left > 0 && left < turns.length;
         return (
-          later < call.at &&
-          attachment.kind === 'extends' &&
-          sampled &&
-          (replyText !== '' || asked.length > 0) &&
-          text.includes(replyText.trim()) &&
-          asked.every((use) => uses.has(use.text))
+          one.sampled &&
+          (one.replyText !== '' || one.uses.length > 0) &&
+          text.includes(one.replyText.trim()) &&
+          one.uses.every((use) => uses.has(use.text))
         );
       });
       if (next === undefined) return at;

@@ -41,7 +41,8 @@ export interface LinkCall {
   /** Null: not known. */
   readonly toolless: boolean | null;
   readonly sampled: boolean;
-  readonly replyKnown: boolean;
+  /** It answered, and the record lost what. */
+  readonly replyLost: boolean;
   readonly replyText: string;
   readonly uses: readonly ToolUse[];
   readonly delivered: boolean;

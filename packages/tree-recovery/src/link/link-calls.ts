@@ -7,6 +7,7 @@ import { type LinkCall, type LinkEdge } from './link-call.js';
 import { findReturns } from './returns.js';
 import { readParts } from './texts.js';
 import type { Threads } from './threads.js';
+import { asksForSummary } from './turns.js';
 
 /** What the context tree says of a call. */
 export interface CallToLink {
@@ -107,7 +108,8 @@ function volatileLast({ calls, tree, attacher: { lostLast } }: Pass): IsVolatile
   const share = lostLast.size / went.size;
   if (share < SOME) return () => false;
   const kinds = new Set([...lostLast].map((at) => tree.content(calls[at]!.node)!.text.slice(0, KIND)));
-  return (at, { text }) => lostLast.has(at) || share >= MOSTLY || kinds.has(text.slice(0, KIND));
+  return (at, { text }) =>
+    !asksForSummary(text) && (lostLast.has(at) || share >= MOSTLY || kinds.has(text.slice(0, KIND)));
 }
 
 /** By hash of the manifest: does it hold no tool? Only where the record has the manifest itself. */
@@ -154,7 +156,7 @@ function prepare(
     tools: start?.tools.hash ?? null,
     toolless: start ? (toolless.get(start.tools.hash) ?? null) : null,
     sampled: sampled !== null,
-    replyKnown: sampled !== null,
+    replyLost: sampled === null && (end === null || (end.status < 400 && end.delivery !== 'none')),
     replyText: reply.text,
     uses: reply.uses,
     delivered: end === null || end.delivery === 'complete',

@@ -10,6 +10,8 @@ const SUMMARY_ASKED = 0.3;
 const SUMMARY_UNASKED = 0.7;
 /** Anchors below which a text found by chance is likelier than a quotation. */
 const FEW_ANCHORS = 2;
+/** Agents, the latest, of which one may have lost its last reply. */
+const RECENT_THREADS = 16;
 /** Share of a tool call's texts in the first message of an agent. */
 const TASK = 0.5;
 const TASK_WHOLE = 0.9;
@@ -64,7 +66,7 @@ export class RootClassifier {
       return { kind: 'compacted', of: summary.of, evidence: summary.evidence };
     }
     if (task) return this.#spawned(call, task);
-    return this.#side(call) ?? this.#spawnedByHeader(call);
+    return this.#side(call) ?? this.#spawnedByHeader(call) ?? this.#afterLostReply(call);
   }
 
   /** One reply may give the same task to several agents: then equal first requests are not one sampled again. */
@@ -241,6 +243,34 @@ export class RootClassifier {
     return null;
   }
 
+  /**
+   * A conversation of other tools begins, or one of the same tools begins anew, while the record lost what was said
+   * last: that reply started an agent, or was the summary that had been asked for.
+   */
+  #afterLostReply(call: LinkCall): Attachment | null {
+    for (const { calls } of [...this.#threads.all].reverse().slice(0, RECENT_THREADS)) {
+      const at = calls.at(-1);
+      const last = at === undefined ? undefined : this.#calls[at]!;
+      if (!last?.replyLost || last.finish > call.start || this.#isContinued(last.at)) continue;
+      const sameTools = last.tools !== null && last.tools === call.tools;
+      if (this.#wasAskedForSummary(last) && (sameTools || last.toolless === true)) {
+        return { kind: 'compacted', of: last.at, evidence: ['summary-asked', 'reply-lost'] };
+      }
+      const agent = agentName(call);
+      const named = agent !== null && agent !== '' && this.#threads.named(agent) === null;
+      if (!sameTools && call.toolless === false && agent !== '') {
+        const use = this.extendedBy(last.at).length;
+        const evidence: Evidence[] = ['reply-lost', 'in-tool', ...(named ? (['header-agent'] as const) : [])];
+        return { kind: 'spawned', of: last.at, use, evidence };
+      }
+    }
+    return null;
+  }
+
+  #isContinued(at: number): boolean {
+    return this.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind !== 'spawned');
+  }
+
   /** A tool-less request that holds a conversation as text and asks for its summary. */
   #summarises(call: LinkCall): Attachment | null {
     const { requestClass } = call.identity;
@@ -257,11 +287,12 @@ export class RootClassifier {
       .filter(({ at, coverage }) => coverage >= 0.5 && this.#calls[at]!.thread !== -1);
     const latest = Math.max(-1, ...quoted.map(({ at }) => at), ...tasks.map(({ at }) => at));
     // An agent may be asked for a summary of something else; then its task is all that it quotes.
-    const itself = quoted.some(({ at }) => this.#goesOn(at)) || tasks.some(({ at }) => this.#goesOn(at));
+    const itself = [...quoted, ...tasks].some(({ at }) => this.#goesOn(at) || this.#isTakenUp(at));
     const threads = new Set([...quoted, ...tasks].map(({ at }) => this.#calls[at]!.thread));
     const refused = this.#refusedCall(threads);
     if (!itself && refused === null && requestClass !== 'compaction') return null;
-    const of = refused ?? (latest === -1 ? null : this.#threads.lastOf(this.#calls[latest]!.thread));
+    const quotedEnd = latest === -1 ? null : this.#threads.lastOf(this.#calls[latest]!.thread);
+    const of = refused ?? quotedEnd ?? this.#endOfOnlyMain();
     if (of === null) return null;
     const evidence: Evidence[] = [];
     if (latest !== -1) evidence.push('conversation-text');
@@ -270,6 +301,17 @@ export class RootClassifier {
     if (of === refused) evidence.push('refused');
     this.#refused.delete(of);
     return { kind: 'summarises', of, evidence };
+  }
+
+  /** A summary that stands in a history: a request that quotes it asks for its next version. */
+  #isTakenUp(at: number): boolean {
+    return this.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'compacted');
+  }
+
+  /** Headers name a summary that quotes nothing, because all of its history is kept beside it. */
+  #endOfOnlyMain(): number | null {
+    const [main, ...others] = this.#threads.all.filter(({ subagent }) => !subagent);
+    return main && others.length === 0 ? this.#threads.lastOf(main.id) : null;
   }
 
   /** The last call that was refused and not yet answered by a summary, which is why a history is summed up. */
