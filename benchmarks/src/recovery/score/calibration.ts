@@ -49,7 +49,8 @@ export function fitConfidence(judged: readonly Judged[]): Calibration {
     const table: Record<string, number> = {};
     for (const [kind, { n, right }] of [...kinds].sort(byName)) {
       const p = kind === '*' ? rate : (right + PRIOR_WEIGHT * rate) / (n + PRIOR_WEIGHT);
-      table[kind] = Math.round(p * 1e4) / 1e4;
+      // Rounded down: nothing that was counted is certain.
+      table[kind] = Math.floor(p * 1e5) / 1e5;
     }
     types[type] = table;
   }
