@@ -152,9 +152,9 @@ export class RecordWriter {
     return span;
   }
 
-  /** In a microtask, so that events appended together are written together. */
+  /** In the next turn of the event loop, so that what one turn appends is written together. */
   #start(): void {
-    this.#running ??= Promise.resolve().then(() => this.#write());
+    this.#running ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#write());
   }
 
   #check(): void {
