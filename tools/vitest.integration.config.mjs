@@ -9,7 +9,7 @@ const workspace = join(import.meta.dirname, '..');
 export default defineConfig({
   root: process.cwd(),
   cacheDir: join(workspace, `node_modules/.vite/integration-${name}`),
-  ssr: { resolve: { conditions: ['@treeward/source', 'module', 'node', 'development|production'] } },
+  ssr: { resolve: { conditions: ['@treeward/source', 'node', 'development|production'] } },
   test: {
     name: `integration-${name}`,
     environment: 'node',

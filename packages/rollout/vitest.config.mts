@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   root: import.meta.dirname,
   cacheDir: '../../node_modules/.vite/rollout',
-  ssr: { resolve: { conditions: ['@treeward/source', 'module', 'node', 'development|production'] } },
+  ssr: { resolve: { conditions: ['@treeward/source', 'node', 'development|production'] } },
   test: {
     name: 'rollout',
     environment: 'node',

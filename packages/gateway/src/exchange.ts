@@ -115,6 +115,8 @@ export class Exchange {
     } else {
       // Both vendors' clients look at this header before they try again.
       if (options.retry === false) this.#response.setHeader('x-should-retry', 'false');
+      // Harnesses that honour it come back; without it some give up at once.
+      if (status === 429) this.#response.setHeader('retry-after', '1');
       text = this.#head(status, body);
     }
     await this.#deliver([{ text, events: 0 }]);

@@ -183,6 +183,14 @@ describe('closing', () => {
 });
 
 describe('ordered faults', () => {
+  it('say when to come back where harnesses ask for it', async () => {
+    test = testGateway({ faults: { onCall: (_, call) => (call === 0 ? { status: 429 } : null) } });
+    const rollout = await test.open('one');
+    const first = await rollout.ask({ body });
+    expect([first.status, first.headers['retry-after']]).toEqual([429, '1']);
+    expect((await rollout.ask({ body })).status).toBe(200);
+  });
+
   it('are what the harness sees, and a later call grows from what it did get', async () => {
     const plan = [{ status: 529 }, 'drop-before', 'drop-mid', null, null] as const;
     test = testGateway({ faults: { onCall: (_, call) => plan[call] ?? null } });
