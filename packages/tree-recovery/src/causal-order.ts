@@ -28,7 +28,11 @@ export function causalOrders(
   return { chain: chainOrder(calls), lineage: lineageOrder(calls, edges) };
 }
 
-export type OrderedEdge = Pick<TreeEdge, 'from' | 'to' | 'type'>;
+/** Without a confidence an edge counts as certain. */
+export type OrderedEdge = Pick<TreeEdge, 'from' | 'to' | 'type'> & Partial<Pick<TreeEdge, 'confidence'>>;
+
+/** An edge that is likelier wrong than right is as good as an ambiguous one. */
+const DOUBTFUL = 0.5;
 
 /** Every call leads to the next one that starts; side calls have no part. `calls` in causal order. */
 function chainOrder(calls: readonly OrderedCall[]): CausalOrder {
@@ -47,7 +51,8 @@ function chainOrder(calls: readonly OrderedCall[]): CausalOrder {
  * started. A successor that appears later gets no link, because a link that depends on the outcome biases lambda < 1.
  * What counts as settled is read off the structure, never off who happened to finish first: agents that one reply
  * started, calls that run in parallel with the first one, and whatever the first one cannot have caused because the
- * reply itself started both. An ambiguous edge makes its call a sink. `calls` in causal order.
+ * reply itself started both. An ambiguous edge, or one that is likely wrong,
+ * makes its call a sink: the call falls back to what the whole rollout was worth. `calls` in causal order.
  */
 function lineageOrder(calls: readonly OrderedCall[], edges: readonly OrderedEdge[]): CausalOrder {
   const positionOf = new Map(calls.map(({ call }, position) => [call, position]));
@@ -55,12 +60,12 @@ function lineageOrder(calls: readonly OrderedCall[], edges: readonly OrderedEdge
   const into: number[][] = calls.map(() => []);
   const siblings = new Set<string>();
   const sinks = new Set<number>();
-  for (const { from, to, type } of edges) {
+  for (const { from, to, type, confidence = 1 } of edges) {
     const a = positionOf.get(from);
     const b = positionOf.get(to);
     if (a === undefined || b === undefined) continue;
-    if (type === 'ambiguous') sinks.add(a);
-    else if (type === 'parallel') siblings.add(`${a}:${b}`).add(`${b}:${a}`);
+    if (type === 'parallel') siblings.add(`${a}:${b}`).add(`${b}:${a}`);
+    else if (type === 'ambiguous' || confidence < DOUBTFUL) sinks.add(a);
     else if (a < b && calls[a]!.role !== 'side' && calls[b]!.role !== 'side') {
       out[a]!.push({ to: b, type });
       into[b]!.push(a);

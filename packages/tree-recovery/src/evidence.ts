@@ -25,7 +25,6 @@ export const EVIDENCE = {
   'summary-text': 'the text of that reply stands in the new history',
   'summary-asked': 'that call was asked for a summary',
   'conversation-text': 'the text of that conversation stands in the request',
-  'history-end': 'that was the last call of the conversation',
   replies: 'the replies of that history stand in it in their order',
   merged: 'their texts stand in it in another form',
   'task-text': 'the task in that reply’s tool call stands in its first message',

@@ -4,6 +4,7 @@ import { causalOrders } from './causal-order.js';
 import { causalSequence } from './causal-sequence.js';
 import { collectCalls, type RecordedCall } from './collect-calls.js';
 import { ContextTree, EMPTY_CONTEXT, type Position } from './context-tree.js';
+import { EVIDENCE } from './evidence.js';
 import { flatten } from './flatten.js';
 import { linkCalls } from './link/link-calls.js';
 import { epochsOf, runsOf } from './runs-epochs.js';
@@ -13,6 +14,13 @@ import { verdictOf } from './verdict.js';
 
 /** The part of a record that recovery reads. */
 export type RecordInput = Pick<RolloutRecord, 'events' | 'tokens' | 'logprobs' | 'issues'>;
+
+/** Claims that the contents speak against. */
+const CONTRADICTIONS = {
+  'header-against': 'TREE_HEADER',
+  'graft-elsewhere': 'TREE_GRAFT',
+  'tokens-elsewhere': 'TREE_TOKENS',
+} as const;
 
 /** A call with its place in the growing context tree; -1 where it has none. */
 interface PlacedCall {
@@ -50,6 +58,17 @@ export function recoverTree(record: RecordInput): RolloutTree {
     confidence: confidenceOf(type, evidence),
     evidence,
   }));
+  for (const { from, to, type, evidence } of edges) {
+    const against = evidence.filter((code) => code in CONTRADICTIONS) as (keyof typeof CONTRADICTIONS)[];
+    for (const code of against) {
+      issues.push({
+        severity: 'warn',
+        code: CONTRADICTIONS[code],
+        call: to,
+        message: `call ${to} is taken as ${type} of call ${from}, but ${EVIDENCE[code]}`,
+      });
+    }
+  }
   const { order, cyclic } = causalSequence(
     arrived.map((call, at) => ({
       call: call.entry.call,

@@ -306,6 +306,8 @@ export class Attacher {
   }
 
   #remember(call: LinkCall): void {
+    // Nothing of the work is compared with what is outside it.
+    if (call.attachment.kind === 'side') return;
     if (call.promptNode !== -1) this.#byPrompt.set(call.promptNode, call.at);
     if (call.node === -1) return;
     if (call.turn === 0) {

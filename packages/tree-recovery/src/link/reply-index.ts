@@ -81,6 +81,7 @@ export class ReplyIndex {
   #fill(before: number): void {
     for (; this.#filled < before; this.#filled++) {
       const call = this.#calls[this.#filled]!;
+      if (call.thread === -1) continue;
       const key = this.#keyOf(call);
       if (key !== null) this.#byKey.set(key, call.at);
       if (call.replyText !== '') this.#texts.add(call.replyText, call.at);

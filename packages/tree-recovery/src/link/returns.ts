@@ -44,32 +44,44 @@ export function findReturns(
     // A branch beside another one holds what came back to that one.
     const of = call.attachment.kind === 'extends' ? call.attachment.of : -1;
     const shared = beside.has(call.at) ? (back.get(of) ?? []) : [];
-    const waiting = [...(open.get(call.thread) ?? []), ...shared];
+    const waiting = [...(open.get(call.thread) ?? []).slice(-OPEN), ...shared];
     if (waiting.length === 0) continue;
     const from = of !== -1 ? call.turn : call.attach;
     const fresh = tree.between(from, call.node).filter(({ role }) => role !== 'assistant');
     if (fresh.length === 0) continue;
-    const text = fresh.map((message) => message.text).join('\n');
-    const words = ` ${wordsOf(text).join(' ')} `;
+    const messages = fresh.map(readMessage);
+    const places = messages.filter(({ role }) => role === 'tool');
     const done = new Set<number>();
-    for (const child of waiting.slice(-OPEN)) {
+    const found = (child: number, last: LinkCall, ...evidence: Evidence[]): void => {
+      done.add(child);
+      edges.push({ from: last.at, to: call.at, type: 'return', evidence });
+      byPlace.delete(child);
+    };
+    const cut: { child: number; results: LinkCall[]; place: MessageText | undefined }[] = [];
+    for (const child of waiting) {
       const results = lastReplies(calls, threads.all[child]!.calls, call);
       if (results.length === 0) continue;
-      let last = results[0]!;
-      let evidence: Evidence | null = null;
-      for (const result of results) {
-        const found = resultIn(result.replyText, text, words);
-        if (!found || evidence === 'result-text') continue;
-        if (evidence === null || found === 'result-text') [last, evidence] = [result, found];
+      const { spawn } = threads.all[child]!;
+      const place = spawn && spawn.of === of ? places[spawn.use] : undefined;
+      const whole = results
+        .map((result) => ({ result, message: messages.find(holds(result)) }))
+        .find(({ message }) => message);
+      if (!whole) cut.push({ child, results, place });
+      else {
+        whole.message!.claimed = true;
+        found(child, whole.result, 'result-text', ...(place ? (['result-place'] as const) : []));
       }
-      const place = stands(calls, tree, threads, child, call);
-      if (evidence) {
-        done.add(child);
-        const why: Evidence[] = place ? [evidence, 'result-place'] : [evidence];
-        edges.push({ from: last.at, to: call.at, type: 'return', evidence: why });
-        byPlace.delete(child);
-      } else if (place === 'empty' && last.at === threads.all[child]!.calls.at(-1) && !byPlace.has(child)) {
-        byPlace.set(child, { from: last.at, to: call.at, type: 'return', evidence: ['result-place'] });
+    }
+    for (const { child, results, place } of cut) {
+      const last = results[0]!;
+      const here = place && !place.claimed ? results.find((result) => isPart(result, place)) : undefined;
+      if (here) found(child, here, 'result-part', 'result-place');
+      else {
+        const message = messages.find((one) => !one.claimed && one !== place && beginsIn(last, one));
+        if (message) found(child, last, 'result-part');
+        else if (place && saysNothing(place) && last.at === threads.all[child]!.calls.at(-1)) {
+          byPlace.set(child, byPlace.get(child) ?? placed(last, call));
+        }
       }
     }
     if (done.size === 0) continue;
@@ -96,29 +108,40 @@ function lastReplies(calls: readonly LinkCall[], thread: readonly number[], pare
   return out;
 }
 
-function resultIn(reply: string, text: string, words: string): Evidence | null {
-  const wanted = wordsOf(reply).join(' ');
-  if (wanted === '') return null;
-  if (words.includes(` ${wanted} `)) return 'result-text';
-  if (wanted.length >= CUT_LETTERS && words.includes(` ${wanted.slice(0, CUT_LETTERS)}`))
-    return 'result-part';
-  const index = new AnchorIndex();
-  index.add(reply, 0);
-  return (index.find(text)[0]?.coverage ?? 0) >= PART ? 'result-part' : null;
+interface MessageText {
+  role: MessageNode['role'];
+  text: string;
+  /** Its words, with a blank around each. */
+  words: string;
+  /** It holds the whole result of some agent: what else looks like a part of it stands there by chance. */
+  claimed: boolean;
 }
 
-/** Is the result of the tool use that started the agent among the new messages, with nothing left in it? */
-function stands(
-  calls: readonly LinkCall[],
-  tree: MessageTree,
-  threads: Threads,
-  child: number,
-  call: LinkCall,
-): 'filled' | 'empty' | null {
-  const { spawn } = threads.all[child]!;
-  if (!spawn || call.attachment.kind !== 'extends' || call.attachment.of !== spawn.of) return null;
-  const results = tree.between(call.turn, call.node).filter(({ role }: MessageNode) => role === 'tool');
-  const result = results[spawn.use];
-  if (!result || calls[spawn.of]!.uses.length <= spawn.use) return null;
-  return wordsOf(result.text).length < FEW_WORDS || CUT.test(result.text) ? 'empty' : 'filled';
+function readMessage({ role, text }: MessageNode): MessageText {
+  return { role, text, words: ` ${wordsOf(text).join(' ')} `, claimed: false };
+}
+
+function holds({ replyText }: LinkCall): (message: MessageText) => boolean {
+  const wanted = wordsOf(replyText).join(' ');
+  return ({ words }) => wanted !== '' && words.includes(` ${wanted} `);
+}
+
+function beginsIn({ replyText }: LinkCall, { words }: MessageText): boolean {
+  const wanted = wordsOf(replyText).join(' ');
+  return wanted.length >= CUT_LETTERS && words.includes(` ${wanted.slice(0, CUT_LETTERS)}`);
+}
+
+function isPart(result: LinkCall, message: MessageText): boolean {
+  if (beginsIn(result, message)) return true;
+  const index = new AnchorIndex();
+  index.add(result.replyText, 0);
+  return (index.find(message.text)[0]?.coverage ?? 0) >= PART;
+}
+
+function saysNothing({ text }: MessageText): boolean {
+  return wordsOf(text).length < FEW_WORDS || CUT.test(text);
+}
+
+function placed(last: LinkCall, call: LinkCall): LinkEdge {
+  return { from: last.at, to: call.at, type: 'return', evidence: ['result-place'] };
 }

@@ -88,9 +88,9 @@ function build(list: readonly Step[], options: RandomRecordOptions): RandomRecor
     const prompt = kind === 'retry' ? before : [...before, ...one.tail];
     let reply = one.reply;
     if (reply && options.distinctReplies) reply = [...reply, 1000 + call];
-    // A call can only continue what has finished; anything else may run beside the newest call.
+    // A call can only hold (a part of) a reply that has finished; anything else may run beside the newest call.
     const start =
-      one.overlap && kind !== 'continue' && calls.length > 0
+      one.overlap && kind !== 'continue' && kind !== 'partial' && calls.length > 0
         ? calls.at(-1)!.start + (calls.at(-1)!.finish - calls.at(-1)!.start) / 2
         : clock;
     const finish = Math.max(clock, start) + 1;

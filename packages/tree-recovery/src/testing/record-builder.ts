@@ -28,6 +28,8 @@ export interface BuiltCall {
   delivery?: CallEnd['delivery'];
   cause?: CallEnd['cause'];
   malformed?: string;
+  /** @default 200 */
+  status?: number;
   version?: number;
   temperature?: number | null;
   hash?: string;
@@ -109,7 +111,7 @@ export class RecordBuilder {
       firstByte: delivery === 'none' ? null : finish,
       delivery,
       cause: built.cause ?? 'done',
-      status: 200,
+      status: built.status ?? 200,
     });
     return this;
   }
