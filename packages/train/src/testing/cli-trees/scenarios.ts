@@ -33,19 +33,14 @@ const task = (prompt: string, more: Partial<Scenario['tasks'][number]> = {}): Sc
 function faulty(
   harness: string,
   exec: { tool: string; argument: string },
-  { status = 429, drops = true, title = [] as string[] } = {},
+  { drops = true, title = [] as string[] } = {},
 ): TreeScenario {
   const scenario = faults(harness, exec, { drops });
-  const { script } = scenario;
   const first = ['main.0', "main.0'", 'main.1', "main.1'", 'main.2'];
   return {
     scenario: {
       ...scenario,
-      name: `${harness}: 500, ${status}${drops ? ', a broken stream' : ''}`,
-      script: (view) => {
-        const turn = script(view);
-        return 'status' in turn && turn.status === 429 ? { status } : turn;
-      },
+      name: `${harness}: 500, 429${drops ? ', a broken stream' : ''}`,
     },
     tree: expectedTree({
       agents: [drops ? [...first, "main.2'"] : first],
@@ -151,14 +146,14 @@ const LONG = 6;
 const openclaw: TreeScenario[] = [
   ...(['small', 'all'] as const).map((tools): TreeScenario => ({
     scenario: {
-      name: `openclaw: ${tools === 'small' ? 'four tools' : 'default tools'}, 500 and 503`,
+      name: `openclaw: ${tools === 'small' ? 'four tools' : 'default tools'}, 500 and 429`,
       harness: 'openclaw',
       files: { 'notes.txt': 'alpha\n' },
       tasks: [task('Copy the notes.', { tools })],
       script: inOrder([
         { status: 500 },
         [call('read', { path: 'notes.txt' }), call('exec', { command: 'ls' })],
-        { status: 503 },
+        { status: 429 },
         [call('write', { path: 'copy.txt', content: 'alpha' })],
         say('Done.'),
       ]),
@@ -283,8 +278,7 @@ const others: TreeScenario[] = [
       edges: ['main.0 continue main.1', 'main.1 continue main.2', 'main.0 spawn A.0', 'A.0 return main.2'],
     }),
   },
-  // Codex and OpenClaw give up on a 429 that does not say when to come back.
-  faulty('codex', { tool: 'exec_command', argument: 'cmd' }, { status: 503 }),
+  faulty('codex', { tool: 'exec_command', argument: 'cmd' }),
   faulty('pi', { tool: 'bash', argument: 'command' }),
   {
     scenario: opencodeSubagents(),
