@@ -1,4 +1,4 @@
-import { availableParallelism, cpus, totalmem } from 'node:os';
+import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
 import { writeJsonAtomic } from './files.js';
 
 /** One figure of a bench or experiment. */
@@ -22,6 +22,8 @@ export const benchMachine = (): Record<string, unknown> => ({
   memoryBytes: totalmem(),
   node: process.version,
   platform: `${process.platform}-${process.arch}`,
+  /** Of the last minute: what else ran. */
+  load: loadavg()[0],
 });
 
 /** Writes the rows of a bench in the one form that all of them have. @throws Error when the file cannot be written */

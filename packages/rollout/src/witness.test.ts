@@ -67,6 +67,27 @@ describe('WorkspaceWitness', () => {
   });
 });
 
+describe('WorkspaceWitness, when a look fails', () => {
+  it('goes on with the next arrival', async () => {
+    const calls: (number | null)[] = [0, 1, null];
+    const told: (number | null)[] = [];
+    const gateway = {
+      arrival: () => Promise.resolve(calls.shift() ?? null),
+      witness: (_id: string, events: readonly WitnessEvent[]) => {
+        for (const event of events) if (event.type === 'workspace') told.push(event.call);
+        return Promise.resolve();
+      },
+    } as unknown as GatewayControl;
+    let looks = 0;
+    const changes = (): Promise<FileChange[]> =>
+      looks++ === 0 ? Promise.reject(new Error('busy')) : Promise.resolve([]);
+    const witness = new WorkspaceWitness(gateway, 'r', { changes });
+    witness.watch();
+    await witness.last();
+    expect(told).toEqual([1]);
+  });
+});
+
 describe('toolExec', () => {
   it('writes the command as a shell would take it, cut at 2,000 characters', () => {
     const execution = { pid: 4, parentPid: 3, start: 1, end: 2, code: 0, signal: null };

@@ -40,8 +40,10 @@ export class WorkspaceWitness {
       for (let after = 0; ;) {
         const call = await this.#gateway.arrival(this.#rolloutId, after);
         if (call === null) return;
-        await this.#gateway.witness(this.#rolloutId, [await this.#look(call)]);
         after = call + 1;
+        // A look that fails costs its evidence and the gateway's patience for this call; the next one may succeed.
+        const seen = await this.#look(call).catch(() => null);
+        if (seen) await this.#gateway.witness(this.#rolloutId, [seen]);
       }
     } catch {
       // A witness is evidence, not the rollout: a gateway that died is noticed where it matters.

@@ -78,6 +78,18 @@ describe('treeward: bad input', () => {
     60_000,
   );
 
+  it('an engine that cannot say what it sampled is refused for training, with every reason', async () => {
+    const settings = ['engine.kind=anthropic', 'engine.model=m', 'eval.tasks=0'].flatMap((text) => [
+      '--set',
+      text,
+    ]);
+    const { code, stderr } = await runCli(['train', '--run-dir', scratch(), ...settings], {
+      ANTHROPIC_API_KEY: 'x',
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/ENGINE_E_UNTRAINABLE.*no token ids.*no usable log-probabilities/);
+  }, 60_000);
+
   it.each(['train', 'rollout', 'record', 'serve', 'recover', 'doctor', 'cold-start'])(
     '%s --help shows examples',
     async (command) => {

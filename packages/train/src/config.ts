@@ -28,6 +28,23 @@ const engine = z.discriminatedUnion('kind', [
   }),
   /** A demonstrator plays prepared replies (tests, demonstrations): no weights are sampled from. */
   z.strictObject({ kind: z.literal('scripted') }),
+  /** Ids in, ids and log-probabilities out (vLLM); the server must offer each version's weights as `{version}` in `model`. */
+  z.strictObject({
+    kind: z.literal('openai-compatible'),
+    mode: z.enum(['completions', 'chat']).default('completions'),
+    base_url: z.string().min(1),
+    model: z.string().min(1),
+    /** Name of the variable that holds the key. */
+    api_key_env: z.string().min(1).optional(),
+    context_length: z.number().int().min(64).default(768),
+    vocab_size: z.number().int().min(1).default(768),
+  }),
+  /** Text only: accepted for evaluation, refused for training by the start-up probe. */
+  z.strictObject({
+    kind: z.literal('anthropic'),
+    model: z.string().min(1),
+    api_key_env: z.string().min(1).default('ANTHROPIC_API_KEY'),
+  }),
 ]);
 
 const gateway = z.strictObject({

@@ -26,5 +26,17 @@ export function engineSpec(
       };
     case 'scripted':
       return { kind: 'scripted', scripts, template };
+    case 'openai-compatible':
+      return {
+        kind: 'openai-compatible',
+        mode: engine.mode,
+        baseUrl: engine.base_url,
+        model: engine.model,
+        contextLength: engine.context_length,
+        vocabSize: engine.vocab_size,
+        ...(engine.api_key_env !== undefined && { apiKeyEnv: engine.api_key_env }),
+      };
+    case 'anthropic':
+      return { kind: 'anthropic', model: engine.model, apiKeyEnv: engine.api_key_env };
   }
 }
