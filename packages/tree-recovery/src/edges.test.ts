@@ -222,6 +222,26 @@ describe('compaction', () => {
     expect(tree.calls.map(({ role }) => role)).toEqual(['main', 'main', 'compaction', 'main']);
   });
 
+  it('needs no word that asks for it: a later history holds what was said last', () => {
+    const recap = says('Three files lie in the folder and two of them have been counted so far.');
+    const begins = user(
+      'Where we were: Three files lie in the folder and two of them have been counted so far.',
+    );
+    const inside = recoverTalk(
+      first,
+      { messages: [task, look, listing, user('Write down where we are.')], reply: recap },
+      { messages: [begins], reply: count },
+    );
+    expect(edgesOf(inside)).toEqual(['0 continue 1', '1 compaction 2']);
+    const outside = recoverTalk(
+      first,
+      second,
+      { messages: [user('count the lines; ls data; wc -l data/one.txt')], reply: recap, tools: [] },
+      { messages: [begins], reply: done },
+    );
+    expect(edgesOf(outside)).toEqual(['0 continue 1', '1 compaction 2', '2 compaction 3']);
+  });
+
   it('is found although the summary was edited', () => {
     const tree = recoverTalk(
       first,

@@ -36,13 +36,19 @@ export class Attacher {
     tree: MessageTree,
     anyTools: boolean,
     seekLostLast: boolean,
+    summaries: ReadonlySet<number>,
   ) {
     this.#seekLostLast = seekLostLast;
     this.#calls = calls;
     this.#positionOf = positionOf;
     this.#tree = tree;
     this.#replies = new ReplyIndex(calls, (call) => this.#keyOf(call));
-    this.#roots = new RootClassifier(calls, tree, this.#replies, this.threads, anyTools);
+    this.#roots = new RootClassifier(calls, tree, this.#replies, this.threads, anyTools, summaries);
+  }
+
+  /** Calls taken for side calls whose replies later histories hold as their summaries. */
+  get lateSummaries(): ReadonlySet<number> {
+    return this.#roots.lateSummaries;
   }
 
   attach(call: LinkCall): void {
@@ -149,7 +155,10 @@ export class Attacher {
       const same = this.#keyOf(asked) === message.key;
       // The texts of several replies in one message: their history was rendered anew.
       const held = same ? asked.at : this.#lastHeld(asked.at, call, [message]);
-      if (held !== asked.at) return { kind: 'rewritten', of: held, evidence: ['merged'] };
+      if (held !== asked.at) {
+        const turns = places.map((at) => this.#tree.content(at)!).reverse();
+        return { kind: 'rewritten', of: this.#lastHeld(held, call, turns), evidence: ['merged'] };
+      }
       this.#tree.adopt(next, asked.at, call.node);
       call.turn = this.#tree.lastReply(call.node);
       const evidence: Evidence[] = [asked.replyLost ? 'reply-lost' : same ? 'messages' : 'reply-edited'];

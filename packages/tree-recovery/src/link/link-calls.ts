@@ -31,9 +31,13 @@ export interface LinkedCalls {
 export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
   const positionOf = new Map(given.map(({ entry }, at) => [entry.call, at]));
   const toolless = toollessManifests(given);
-  let pass = attachAll(given, positionOf, toolless, null);
-  // What only some requests lose was lost in a rendering of its own, not because it never counted.
-  if (pass.attacher.lostLast.size > 0) pass = attachAll(given, positionOf, toolless, volatileLast(pass));
+  let pass = attachAll(given, positionOf, toolless, { isVolatile: null, summaries: new Set() });
+  const { lostLast, lateSummaries } = pass.attacher;
+  // Some things show only later; then all is judged again with that known.
+  if (lostLast.size > 0 || lateSummaries.size > 0) {
+    const hindsight = { isVolatile: volatileLast(pass), summaries: lateSummaries };
+    pass = attachAll(given, positionOf, toolless, hindsight);
+  }
   const { calls, tree, attacher } = pass;
   const { threads } = attacher;
   assignRoles(calls, threads);
@@ -56,6 +60,12 @@ export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
   };
 }
 
+/** What only a first pass can tell. `isVolatile` null: this is the first. */
+interface Hindsight {
+  isVolatile: IsVolatile | null;
+  summaries: ReadonlySet<number>;
+}
+
 interface Pass {
   calls: LinkCall[];
   tree: MessageTree;
@@ -66,7 +76,7 @@ function attachAll(
   given: readonly CallToLink[],
   positionOf: ReadonlyMap<number, number>,
   toolless: ReadonlyMap<string, boolean>,
-  isVolatile: IsVolatile | null,
+  { isVolatile, summaries }: Hindsight,
 ): Pass {
   const tree = new MessageTree();
   const calls: LinkCall[] = [];
@@ -76,6 +86,7 @@ function attachAll(
     tree,
     [...toolless.values()].includes(false),
     isVolatile === null,
+    summaries,
   );
   given.forEach((one, at) => {
     const call = prepare(one, at, positionOf, tree, toolless, (last) => isVolatile?.(at, last) ?? false);
@@ -106,7 +117,8 @@ function volatileLast({ calls, tree, attacher: { lostLast } }: Pass): IsVolatile
     calls.flatMap(({ attachment }) => (attachment.kind === 'extends' ? [attachment.of] : [])),
   );
   const share = lostLast.size / went.size;
-  if (share < SOME) return () => false;
+  // What only some requests lose was lost in a rendering of its own, not because it never counted.
+  if (lostLast.size === 0 || share < SOME) return () => false;
   const kinds = new Set([...lostLast].map((at) => tree.content(calls[at]!.node)!.text.slice(0, KIND)));
   return (at, { text }) =>
     !asksForSummary(text) && (lostLast.has(at) || share >= MOSTLY || kinds.has(text.slice(0, KIND)));

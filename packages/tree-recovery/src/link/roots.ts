@@ -7,7 +7,7 @@ import { asksForSummary } from './turns.js';
 
 /** Share of a reply that stands in a new history before it counts as its summary: asked for as one, or not. */
 const SUMMARY_ASKED = 0.3;
-const SUMMARY_UNASKED = 0.7;
+const SUMMARY_UNASKED = 0.5;
 /** Anchors below which a text found by chance is likelier than a quotation. */
 const FEW_ANCHORS = 2;
 /** Agents, the latest, of which one may have lost its last reply. */
@@ -36,14 +36,20 @@ export class RootClassifier {
   /** Calls that were too long for the model, in their order. */
   readonly #refused = new Set<number>();
   readonly #anyTools: boolean;
+  readonly #summaries: ReadonlySet<number>;
+  /** Calls taken for side calls whose replies later histories hold as their summaries. */
+  readonly lateSummaries = new Set<number>();
 
+  /** `summaries`: calls that are known to have written one. */
   constructor(
     calls: readonly LinkCall[],
     tree: MessageTree,
     replies: ReplyIndex,
     threads: Threads,
     anyTools: boolean,
+    summaries: ReadonlySet<number>,
   ) {
+    this.#summaries = summaries;
     this.#calls = calls;
     this.#tree = tree;
     this.#replies = replies;
@@ -62,7 +68,9 @@ export class RootClassifier {
     if (summarises) return summarises;
     const summary = this.summaryIn(call);
     const task = this.#taskIn(call);
-    if (summary && (!task || call.identity.compacted || summary.anchors >= task.anchors)) {
+    // A task may quote what an agent found; a summary may quote a task. The longer quotation explains the other.
+    const asked = call.identity.compacted === true || summary?.evidence.includes('summary-asked');
+    if (summary && (!task || (asked ? summary.anchors >= task.anchors : summary.anchors > task.anchors))) {
       return { kind: 'compacted', of: summary.of, evidence: summary.evidence };
     }
     if (task) return this.#spawned(call, task);
@@ -99,12 +107,16 @@ export class RootClassifier {
     let best: (Summary & { asked: boolean; coverage: number }) | null = null;
     for (const { at, coverage, anchors } of this.#replies.quotedIn(text, call.at)) {
       const source = this.#calls[at]!;
-      if (source.thread === -1 || source.uses.length > 0 || this.#goesOn(at)) continue;
+      if (source.uses.length > 0 || this.#goesOn(at)) continue;
+      if (source.thread === -1) {
+        // What seemed outside the work turns out to be its summary.
+        if (coverage >= SUMMARY_UNASKED && anchors >= FEW_ANCHORS) this.lateSummaries.add(at);
+        continue;
+      }
       const asked = this.#wasAskedForSummary(source);
       if (coverage < (asked ? SUMMARY_ASKED : SUMMARY_UNASKED)) continue;
-      if (!asked && anchors < FEW_ANCHORS) continue;
-      // A reply that an agent gave back is its result, wherever it is quoted.
-      if (!asked && this.#threads.all[source.thread]!.subagent) continue;
+      // Without words that ask for it: the last that the same agent said, long enough to stand there for no other reason.
+      if (!asked && (anchors < FEW_ANCHORS || !this.#isSameAgent(source, call))) continue;
       if (best && Number(best.asked) * 2 + best.coverage >= Number(asked) * 2 + coverage) continue;
       const evidence: Evidence[] = ['summary-text'];
       if (asked) evidence.push('summary-asked');
@@ -158,6 +170,24 @@ export class RootClassifier {
     return this.#tree
       .between(call.attach, call.node)
       .flatMap(({ role, text }) => (role === 'assistant' ? [] : [text]));
+  }
+
+  /** Was that reply the summary of a history that went on from it? */
+  #wasTakenUp(at: number): boolean {
+    return this.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'compacted');
+  }
+
+  #onlyMain(): number | null {
+    const main = this.#threads.all.filter(({ subagent }) => !subagent);
+    return main.length === 1 ? main[0]!.id : null;
+  }
+
+  #isSameAgent(source: LinkCall, call: LinkCall): boolean {
+    const { agent } = source.identity;
+    if (agent !== undefined && call.identity.agent !== undefined && agent !== call.identity.agent)
+      return false;
+    const tools = source.tools === call.tools || source.toolless === true;
+    return tools && this.#threads.lastOf(source.thread) === source.at;
   }
 
   #goesOn(at: number): boolean {
@@ -277,8 +307,8 @@ export class RootClassifier {
     if (call.toolless === false || requestClass === 'side' || !this.#anyTools) return null;
     if (this.#threads.all.length === 0) return null;
     const texts = this.#freshTexts(call);
-    const asked = asksForSummary([call.systemText, ...texts].join('\n'));
-    if (!asked && requestClass !== 'compaction') return null;
+    const asked = this.#summaries.has(call.at) || asksForSummary([call.systemText, ...texts].join('\n'));
+    if (!asked && requestClass !== 'compaction' && this.#refused.size === 0) return null;
     const quoted = this.#replies
       .quotedIn(texts.join('\n'), call.at)
       .filter(({ at, coverage }) => coverage >= 0.5 && this.#calls[at]!.thread !== -1);
