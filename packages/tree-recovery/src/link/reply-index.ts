@@ -30,6 +30,7 @@ export class ReplyIndex {
   readonly #byKey = new Map<string, number>();
   readonly #byUse = new Map<string, number>();
   readonly #texts = new AnchorIndex();
+  readonly #outside = new AnchorIndex();
   readonly #tasks = new AnchorIndex();
   readonly #taskOf: { at: number; use: number }[] = [];
   readonly #shortTasks: { at: number; use: number; words: string }[] = [];
@@ -64,6 +65,12 @@ export class ReplyIndex {
     return this.#texts.find(text).map(({ ref, coverage, anchors }) => ({ at: ref, coverage, anchors }));
   }
 
+  /** Side calls whose reply text stands in `text`. */
+  outsideIn(text: string, before: number): { at: number; coverage: number; anchors: number }[] {
+    this.#fill(before);
+    return this.#outside.find(text).map(({ ref, coverage, anchors }) => ({ at: ref, coverage, anchors }));
+  }
+
   /** Tool uses whose task stands in `text`. */
   tasksIn(text: string, before: number): TaskHit[] {
     this.#fill(before);
@@ -81,7 +88,11 @@ export class ReplyIndex {
   #fill(before: number): void {
     for (; this.#filled < before; this.#filled++) {
       const call = this.#calls[this.#filled]!;
-      if (call.thread === -1) continue;
+      if (call.thread === -1) {
+        // Apart, so that what is outside the work changes nothing inside it.
+        if (call.replyText !== '') this.#outside.add(call.replyText, call.at);
+        continue;
+      }
       const key = this.#keyOf(call);
       if (key !== null) this.#byKey.set(key, call.at);
       if (call.replyText !== '') this.#texts.add(call.replyText, call.at);

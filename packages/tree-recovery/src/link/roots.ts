@@ -108,11 +108,6 @@ export class RootClassifier {
     for (const { at, coverage, anchors } of this.#replies.quotedIn(text, call.at)) {
       const source = this.#calls[at]!;
       if (source.uses.length > 0 || this.#goesOn(at)) continue;
-      if (source.thread === -1) {
-        // What seemed outside the work turns out to be its summary.
-        if (coverage >= SUMMARY_UNASKED && anchors >= FEW_ANCHORS) this.lateSummaries.add(at);
-        continue;
-      }
       const asked = this.#wasAskedForSummary(source);
       if (coverage < (asked ? SUMMARY_ASKED : SUMMARY_UNASKED)) continue;
       // Without words that ask for it: the last that the same agent said, long enough to stand there for no other reason.
@@ -124,7 +119,12 @@ export class RootClassifier {
         evidence.push('header-class');
       best = { of: at, anchors, evidence, asked, coverage };
     }
-    return best;
+    if (best) return best;
+    for (const { at, coverage, anchors } of this.#replies.outsideIn(text, call.at)) {
+      // What seemed outside the work turns out to be its summary.
+      if (coverage >= SUMMARY_UNASKED && anchors >= FEW_ANCHORS) this.lateSummaries.add(at);
+    }
+    return null;
   }
 
   /** The thread of a call, its first call, and what it leaves taken for the next. */
@@ -170,16 +170,6 @@ export class RootClassifier {
     return this.#tree
       .between(call.attach, call.node)
       .flatMap(({ role, text }) => (role === 'assistant' ? [] : [text]));
-  }
-
-  /** Was that reply the summary of a history that went on from it? */
-  #wasTakenUp(at: number): boolean {
-    return this.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'compacted');
-  }
-
-  #onlyMain(): number | null {
-    const main = this.#threads.all.filter(({ subagent }) => !subagent);
-    return main.length === 1 ? main[0]!.id : null;
   }
 
   #isSameAgent(source: LinkCall, call: LinkCall): boolean {
@@ -320,7 +310,8 @@ export class RootClassifier {
     const itself = [...quoted, ...tasks].some(({ at }) => this.#goesOn(at) || this.#isTakenUp(at));
     const threads = new Set([...quoted, ...tasks].map(({ at }) => this.#calls[at]!.thread));
     const refused = this.#refusedCall(threads);
-    if (!itself && refused === null && requestClass !== 'compaction') return null;
+    const claimed = requestClass === 'compaction' || this.#summaries.has(call.at);
+    if (!claimed && (asked ? !itself && refused === null : !itself || refused === null)) return null;
     const quotedEnd = latest === -1 ? null : this.#threads.lastOf(this.#calls[latest]!.thread);
     const of = refused ?? quotedEnd ?? this.#endOfOnlyMain();
     if (of === null) return null;
