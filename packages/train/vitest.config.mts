@@ -10,6 +10,8 @@ export default defineConfig({
     include: ['src/**/*.test.ts'],
     exclude: ['src/**/*.integration.test.ts'],
     pool: 'forks',
+    // Twenty times what the slowest takes alone: a machine shared with others is slow, not wrong.
+    testTimeout: 60_000,
     maxWorkers: 1,
     reporters: ['default', ['json', { outputFile: '../../test-results/train.json' }]],
   },
