@@ -2,9 +2,8 @@
 // median CPU time of the process over repeated runs (garbage collector threads included): on a machine shared with others
 // wall time says more about the neighbours. The exponent is the slope of log time over log calls at constant new tokens per call.
 // Run: npx nx run tree-recovery:bench -- [--quick] [--out FILE]
-import { writeFileSync } from 'node:fs';
-import { cpus, loadavg, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
+import { writeBenchRows, type BenchRow } from '@treeward/base';
 import { recoverTree, summarise } from '@treeward/tree-recovery';
 import { chainRecord, type ChainOptions } from './testing/chain-record.js';
 
@@ -27,9 +26,9 @@ function measure(options: ChainOptions, repeats: number): { seconds: number; tim
   return { seconds: times[times.length >> 1]!, times };
 }
 
-const rows: object[] = [];
-const add = (name: string, value: number, unit: string, n: number, config: object): void => {
-  rows.push({ name, value, unit, better: 'lower', n, config });
+const rows: BenchRow[] = [];
+const add = (name: string, value: number, unit: string, n: number, config: BenchRow['config']): void => {
+  rows.push({ name, value, unit, better: 'lower', n, ...(config ? { config } : {}) });
   console.log(`${name.padEnd(34)} ${value.toPrecision(3).padStart(9)} ${unit}  n=${n}`);
 };
 
@@ -56,13 +55,4 @@ const slope =
   points.reduce((sum, [x]) => sum + (x - mx) ** 2, 0);
 add('scale/time_exponent', slope, '', points.length, { sizes });
 
-if (values.out) {
-  const machine = {
-    cpu: cpus()[0]?.model,
-    cores: cpus().length,
-    memoryBytes: totalmem(),
-    node: process.version,
-    load: loadavg()[0],
-  };
-  writeFileSync(values.out, JSON.stringify({ schema: 1, machine, rows }, null, 2) + '\n');
-}
+if (values.out) writeBenchRows(values.out, rows);

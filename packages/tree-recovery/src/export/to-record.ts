@@ -23,19 +23,29 @@ export function treeToRecord(tree: RolloutTree, record: RecordInput): RecordInpu
   const events = once.map((event): RecordEvent => {
     const call = 'call' in event && event.call !== null ? known.get(event.call) : undefined;
     if (!call) return event;
-    if (event.type === 'call.prompt' && call.promptNode !== -1) {
+    if (event.type === 'call.prompt') {
+      const tokens =
+        call.promptNode === -1
+          ? record.tokens(event.prompt.appended)
+          : appended(tree, call.promptNode, event);
+      const at = tokens ? span(tokens) : nowhere(event.prompt.appended);
+      return { ...event, prompt: { ...event.prompt, appended: at } };
+    }
+    if (event.type !== 'call.sampled') return event;
+    if (call.actionNode === -1) {
+      const [tokens, logprobs] = [record.tokens(event.tokens), record.logprobs(event.logprobs)];
       return {
         ...event,
-        prompt: { ...event.prompt, appended: span(appended(tree, call.promptNode, event)) },
+        tokens: tokens ? span(tokens) : nowhere(event.tokens),
+        logprobs: logprobs ? span(new Int32Array(logprobs.length), logprobs) : nowhere(event.logprobs),
       };
     }
-    if (event.type !== 'call.sampled' || call.actionNode === -1) return event;
     const { start_N, end_N } = tree.nodes;
     const [start, end] = [start_N[call.actionNode], end_N[call.actionNode]];
     const tokens = span(tree.tokens_T.subarray(start, end), tree.logprobs_T.subarray(start, end));
     // Logprobs that do not fit their tokens are not in the tree; the event keeps saying so.
     const fits = event.logprobs.count === tokens.count && record.logprobs(event.logprobs) !== null;
-    return { ...event, tokens, logprobs: fits ? tokens : { offset: 2 ** 40, count: event.logprobs.count } };
+    return { ...event, tokens, logprobs: fits ? tokens : nowhere(event.logprobs) };
   });
   const order = new Map(tree.calls.map(({ call }, at) => [call, at]));
   const place = (event: RecordEvent): number => {
@@ -53,6 +63,9 @@ export function treeToRecord(tree: RolloutTree, record: RecordInput): RecordInpu
     logprobs: (at) => slice(at, ids.logprobs),
   };
 }
+
+/** A span that lies outside, as the record's own did. */
+const nowhere = ({ count }: Span): Span => ({ offset: 2 ** 40, count });
 
 function appended(tree: RolloutTree, promptNode: number, { prompt }: CallPrompt): Int32Array {
   return pathTokens(tree, promptNode).subarray(prompt.parent === null ? 0 : prompt.kept);
