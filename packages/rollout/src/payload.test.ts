@@ -31,7 +31,6 @@ describe('rewardPayload', () => {
       task_id: 't',
       user_query: 'do it',
       metadata: { a: 1 },
-      mcp: null,
       final_message: 'Done.',
       transcript: [
         { type: 'message', message: { role: 'user', content: [{ type: 'text', text: 'do it' }] } },
