@@ -29,7 +29,7 @@ export function reliability(judged: readonly Pick<Judged, 'confidence' | 'right'
 }
 
 /** Edges that stand behind a type's own rate, so that a rare kind of evidence is not taken at its word. */
-const PRIOR_WEIGHT = 40;
+const PRIOR_WEIGHT = 4;
 
 /** Per type and kind of evidence the share of right edges, drawn towards the type's share where there are few. */
 export function fitConfidence(judged: readonly Judged[]): Calibration {
