@@ -27,6 +27,7 @@ export function writeScript(
   const adapter = adapterByName(harness);
   const { plan, steps } = demonstrate(task, randomStream(options.seed, 'demonstration'), options.mixture);
   const replies: ReplyPart[][] = [
+    ...(adapter.titleFirst ? [[{ type: 'text', text: 'A task' } as const]] : []),
     ...steps.map((step) => stepToReply(step, adapter)),
     [{ type: 'text', text: FINAL_TEXT }],
   ];

@@ -27,13 +27,24 @@ for (const adapter of adapters) {
         const task = taskById(id);
         writeScript(scripts, `${id}-${adapter.name}-7`, task, adapter.name, { seed: '7', mixture: CLEAN });
         const { code, stdout, stderr } = await runCli([
-          ...['rollout', '--task', `datasets/tasks/sample/${id}`, '--harness', adapter.name, '--seed', '7'],
+          ...[
+            'rollout',
+            '--task',
+            `datasets/tasks/sample/${id}`,
+            '--harness',
+            adapter.name,
+            '--seed',
+            '7',
+            '--max-tokens',
+            '200',
+          ],
           ...['--engine', `scripted:${scripts}`, '--out', join(directory, 'out'), '--json'],
         ]);
         expect(code, stderr + stdout).toBe(0);
         const result = JSON.parse(stdout);
         expect(result.reward).toBe(1);
-        expect(result.calls).toBe(task.oracle.length + 1);
+        const titles = adapter.titleFirst ? 1 : 0;
+        expect(result.calls).toBe(task.oracle.length + 1 + titles);
         const { tree } = result;
         expect(tree.verdict.kind).toBe('trainable');
         expect(

@@ -21,6 +21,7 @@ interface RolloutFlags {
   checkpoint: string;
   seed: string;
   temperature: string;
+  maxTokens: string;
   trace?: boolean;
   json?: boolean;
 }
@@ -39,6 +40,7 @@ export function rolloutCommand(): Command {
     .option('--checkpoint <dir>', 'model.safetensors, config.json and tokenizer.json', 'datasets/cold-start')
     .option('--seed <text>', 'seed of the sampling stream; also names the rollout', '0')
     .option('--temperature <t>', 'sampling temperature', '1')
+    .option('--max-tokens <n>', 'most tokens of a reply', '90')
     .option('--trace', 'record every command that runs inside (strace)')
     .option('--json', 'print result and tree as JSON')
     .addHelpText(
@@ -81,7 +83,7 @@ Examples:
             temperature: numberFlag('--temperature', flags.temperature, { min: 0 }),
             topP: 1,
             topK: 0,
-            maxTokens: 90,
+            maxTokens: numberFlag('--max-tokens', flags.maxTokens, { min: 1, integer: true }),
           },
           limits: { wallMs: 120_000, maxTurns: 12, maxTokens: 2000 },
           labels: {},
