@@ -37,12 +37,10 @@ const scopes = {
     'telemetry',
     'policy',
     'gateway',
-    'sandbox',
     'harness-adapters',
     'tree-recovery',
     'learner',
     'native',
-    'rollout',
   ],
 };
 

@@ -154,9 +154,13 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
         signal: run.signal,
         timedOut: run.timedOut,
       },
-      await witness.last(),
+    ]);
+    const { all, event } = await witness.last();
+    writeFileAtomic(folder.workspaceDiff, all.map((change) => JSON.stringify(change) + '\n').join(''));
+    await appendEvents(folder, [
+      event,
       ...(await sandbox.executions()).map(toolExec),
-      ...(await keepWitnesses(folder, sandbox, adapter, harnessTask, endpoint)),
+      ...(await keepTranscript(folder, sandbox, adapter, harnessTask, endpoint)),
     ]);
     assertUsable(summary, run, await sandbox.outOfMemory());
 
@@ -263,7 +267,7 @@ function assertUsable(summary: EndpointSummary, run: RunResult, outOfMemory: boo
   }
 }
 
-async function keepWitnesses(
+async function keepTranscript(
   folder: RolloutFolder,
   sandbox: Sandbox,
   adapter: HarnessAdapter,
@@ -272,8 +276,6 @@ async function keepWitnesses(
 ): Promise<RecordEvent[]> {
   const files = await adapter.readTranscript(sandbox.session(), task, endpoint);
   for (const [name, bytes] of files) writeFileAtomic(join(folder.transcript, name), bytes);
-  const changes = await sandbox.changes();
-  writeFileAtomic(folder.workspaceDiff, changes.map((change) => JSON.stringify(change) + '\n').join(''));
   const agents = adapter.parseTranscript?.(files) ?? [];
   return agents.length ? [{ type: 'transcript', time: Date.now(), agents }] : [];
 }

@@ -52,7 +52,7 @@ describe('WorkspaceWitness', () => {
     const states = [[file('a', '1')], [file('a', '1'), file('b', '1')], [file('b', '1')]];
     const witness = new WorkspaceWitness(gateway, 'r', { changes: () => Promise.resolve(states.shift()!) });
     witness.watch();
-    const last = await witness.last();
+    const last = (await witness.last()).event;
     expect(asked).toEqual([0, 1, 3]);
     const told = [...seen, last].map((event) =>
       event.type === 'workspace'

@@ -7,6 +7,12 @@ const MAX_CHANGES = 10_000;
 /** Of a command line in the record. */
 const LONGEST_COMMAND = 2000;
 
+interface Look {
+  /** Everything that differs from the task's workspace. */
+  all: FileChange[];
+  event: WorkspaceEvent;
+}
+
 /**
  * The file witness of one rollout: what changed in the workspace up to the arrival of each call. The harness waits for
  * its reply, and the gateway holds that until it was told, so what a reply causes is never counted before it.
@@ -29,8 +35,8 @@ export class WorkspaceWitness {
     this.#watching ??= this.#watch();
   }
 
-  /** After the rollout was closed: the state at the end. */
-  async last(): Promise<WorkspaceEvent> {
+  /** After the rollout was closed: the state at the end, and what of it is new. */
+  async last(): Promise<Look> {
     await this.#watching;
     return this.#look(null);
   }
@@ -43,18 +49,18 @@ export class WorkspaceWitness {
         after = call + 1;
         // A look that fails costs its evidence and the gateway's patience for this call; the next one may succeed.
         const seen = await this.#look(call).catch(() => null);
-        if (seen) await this.#gateway.witness(this.#rolloutId, [seen]);
+        if (seen) await this.#gateway.witness(this.#rolloutId, [seen.event]);
       }
     } catch {
       // A witness is evidence, not the rollout: a gateway that died is noticed where it matters.
     }
   }
 
-  async #look(call: number | null): Promise<WorkspaceEvent> {
+  async #look(call: number | null): Promise<Look> {
     const time = Date.now();
-    const now = await this.#sandbox.changes();
-    const changes = newSince(this.#known, now.slice(0, MAX_CHANGES));
-    return { type: 'workspace', time, call, changes };
+    const all = await this.#sandbox.changes();
+    const changes = newSince(this.#known, all.slice(0, MAX_CHANGES));
+    return { all, event: { type: 'workspace', time, call, changes } };
   }
 }
 
