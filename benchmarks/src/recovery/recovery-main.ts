@@ -1,7 +1,7 @@
 // How often recovery is right, measured against simulated rollouts whose structure is known by construction.
 // Method: benchmarks/README.md. Run: npx nx run benchmarks:recovery -- [--quick] [--out FILE] [--check]
 import { fileURLToPath } from 'node:url';
-import { readJson, toPlainError, writeBenchRows, writeJsonAtomic } from '@treeward/base';
+import { readJson, toPlainError, TreewardError, writeBenchRows, writeJsonAtomic } from '@treeward/base';
 import { Command } from 'commander';
 import { CLEAN, FAULTY, type Condition } from './faults/conditions.js';
 import { evaluateSet } from './run/evaluate-set.js';
@@ -19,6 +19,7 @@ interface Options {
   set: string;
   behaviours: string[];
   rollouts?: string;
+  conditions?: string;
   threads?: string;
   out?: string;
   calibrate?: string;
@@ -48,9 +49,10 @@ async function main(options: Options): Promise<number> {
     console.log(`${options.calibrate}: confidences from ${judged.length} edges of the tuning set`);
     return 0;
   }
-  const clean = await evaluateUnder([CLEAN], 2 * rollouts, 'clean');
-  const faulty = await evaluateUnder(FAULTY, rollouts, 'faults');
-  const rows: Row[] = [...clean.flatMap(cleanRows), ...faultRows(faulty)];
+  const wanted = wantedConditions(options.conditions);
+  const clean = await evaluateUnder(wanted([CLEAN]), 2 * rollouts, 'clean');
+  const faulty = await evaluateUnder(wanted(FAULTY), rollouts, 'faults');
+  const rows: Row[] = [...clean.flatMap(cleanRows), ...(faulty.length > 0 ? faultRows(faulty) : [])];
   if (options.scale) rows.push(...(await scaleRows(scaleBehaviours(), options.quick)));
   console.log(table(rows));
   if (Number(options.failures) > 0) showFailures([...clean, ...faulty], Number(options.failures));
@@ -62,6 +64,19 @@ async function main(options: Options): Promise<number> {
   const missed = rows.filter((row) => !meetsBar(row));
   if (missed.length > 0) console.log(`bars missed: ${missed.map(({ name }) => name).join(', ')}`);
   return options.check && missed.length > 0 ? 1 : 0;
+}
+
+/** Conditions by name; without names all of them. */
+function wantedConditions(names: string | undefined): (all: readonly Condition[]) => Condition[] {
+  const wanted = names?.split(',');
+  const known = [CLEAN, ...FAULTY].map(({ name }) => name);
+  const unknown = wanted?.filter((name) => !known.includes(name)) ?? [];
+  if (unknown.length > 0) {
+    throw new TreewardError('BENCH_E_CONDITION', `--conditions: there is no ${unknown.join(', ')}`, {
+      hints: [`there are ${known.join(', ')}`],
+    });
+  }
+  return (all) => all.filter(({ name }) => wanted?.includes(name) ?? true);
 }
 
 function scaleBehaviours(): Parameters<typeof scaleRows>[0] {
@@ -93,6 +108,7 @@ const command = new Command('recovery')
     [] as string[],
   )
   .option('--rollouts <n>', 'of each behaviour under each condition')
+  .option('--conditions <names>', 'clean and names of faults, joined by commas (default: all)')
   .option('--threads <n>', 'worker threads (default: all cores)')
   .option('--out <file>', 'rows as JSON')
   .option('--calibrate <file>', 'fit the table of confidences on the tuning set and write it here')

@@ -157,7 +157,8 @@ export class Attacher {
       const held = same ? asked.at : this.#lastHeld(asked.at, call, [message]);
       if (held !== asked.at) {
         const turns = places.map((at) => this.#tree.content(at)!).reverse();
-        return { kind: 'rewritten', of: this.#lastHeld(held, call, turns), evidence: ['merged'] };
+        const last = Math.max(held, this.#replyIn(turns, call) ?? -1);
+        return { kind: 'rewritten', of: this.#lastHeld(last, call, turns), evidence: ['merged'] };
       }
       this.#tree.adopt(next, asked.at, call.node);
       call.turn = this.#tree.lastReply(call.node);
@@ -269,11 +270,8 @@ export class Attacher {
     const fresh = this.#tree.between(call.turn, call.node);
     const turns = fresh.filter(({ role }) => role === 'assistant');
     if (turns.length === 0) return null;
-    let found: number | null = null;
+    let found = this.#replyIn(turns, call);
     let evidence: Evidence = 'replies';
-    for (let i = turns.length - 1; i >= 0 && found === null; i--) {
-      found = this.#replies.replyOf(turns[i]!, call.at);
-    }
     if (found === null) {
       evidence = 'merged';
       for (let i = turns.length - 1; i >= 0 && found === null; i--) {
@@ -286,6 +284,15 @@ export class Attacher {
     const summary = this.#roots.summaryIn(call);
     if (summary && summary.of > found) return null;
     return { kind: 'rewritten', of: this.#lastHeld(found, call, turns), evidence: [evidence] };
+  }
+
+  /** The last of these turns that is a reply as it was given: whose it is. */
+  #replyIn(turns: readonly MessageNode[], call: LinkCall): number | null {
+    let found: number | null = null;
+    for (let i = turns.length - 1; i >= 0 && found === null; i--) {
+      found = this.#replies.replyOf(turns[i]!, call.at);
+    }
+    return found === null ? null : this.#roots.takenTwin(found, call);
   }
 
   /**

@@ -44,11 +44,15 @@ export class ForkResolver {
   }
 
   #turnEnd(at: number): number {
+    let end = -Infinity;
     for (let attempt = at; ;) {
+      const call = this.#calls[attempt]!;
+      // Of two draws that were asked for at once both are waited for.
+      if (call.delivered) end = Math.max(end, call.finish);
       const next = this.#children[attempt]!.findLast(
         (child) => this.#calls[child]!.attachment.kind === 'repeats',
       );
-      if (next === undefined || this.#isExtended(attempt)) return this.#calls[attempt]!.finish;
+      if (next === undefined || this.#isExtended(attempt)) return Math.max(end, call.finish);
       attempt = next;
     }
   }

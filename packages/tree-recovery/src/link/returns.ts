@@ -105,7 +105,8 @@ function lastReplies(calls: readonly LinkCall[], thread: readonly number[], pare
     if (!call.sampled || call.uses.length > 0) break;
     out.push(call);
   }
-  return out;
+  // Of two that read the same the one that arrived, then the last to finish.
+  return out.sort((a, b) => Number(b.delivered) - Number(a.delivered) || b.finish - a.finish);
 }
 
 interface MessageText {

@@ -1,7 +1,8 @@
 import type { Evidence } from '../evidence.js';
-import type { MessageTree } from '../message-tree.js';
+import { replyKey, type MessageTree } from '../message-tree.js';
 import type { Attachment, LinkCall } from './link-call.js';
 import type { ReplyIndex, TaskHit } from './reply-index.js';
+import { wordsOf } from './texts.js';
 import { agentName, type Threads } from './threads.js';
 import { asksForSummary } from './turns.js';
 
@@ -12,6 +13,14 @@ const SUMMARY_UNASKED = 0.5;
 const FEW_ANCHORS = 2;
 /** Agents, the latest, of which one may have lost its last reply. */
 const RECENT_THREADS = 16;
+/** Calls of one agent, the latest, of which one may have written its summary: branches run side by side. */
+const RECENT_CALLS = 8;
+/** Letters of a summary below which it could stand anywhere by chance. */
+const SUMMARY_LETTERS = 6;
+/** Attempts at one turn that are compared. */
+const ATTEMPTS = 64;
+/** Words below which a text has no anchors. */
+const FEW_WORDS = 4;
 /** Share of a tool call's texts in the first message of an agent. */
 const TASK = 0.5;
 const TASK_WHOLE = 0.9;
@@ -103,11 +112,13 @@ export class RootClassifier {
 
   /** The reply whose text this history holds as its own past. */
   summaryIn(call: LinkCall): Summary | null {
-    const text = [call.systemText, ...this.#freshTexts(call)].join('\n');
+    const text = [call.systemText, ...this.#freshTexts(call, 'user')].join('\n');
     let best: (Summary & { asked: boolean; coverage: number }) | null = null;
-    for (const { at, coverage, anchors } of this.#replies.quotedIn(text, call.at)) {
+    const quoted = [...this.#replies.quotedIn(text, call.at), ...this.#shortSummariesIn(text, call)];
+    for (const { at: any, coverage, anchors } of quoted) {
+      const at = this.takenTwin(any, call);
       const source = this.#calls[at]!;
-      if (source.uses.length > 0 || this.#goesOn(at)) continue;
+      if (source.uses.length > 0 || this.#goesOn(at) || !this.#hasSameTools(source, call)) continue;
       const asked = this.#wasAskedForSummary(source);
       if (coverage < (asked ? SUMMARY_ASKED : SUMMARY_UNASKED)) continue;
       // Without words that ask for it: the last that the same agent said, long enough to stand there for no other reason.
@@ -125,6 +136,60 @@ export class RootClassifier {
       if (coverage >= SUMMARY_UNASKED && anchors >= FEW_ANCHORS) this.lateSummaries.add(at);
     }
     return null;
+  }
+
+  /** Replies of few words, whole or cut, that were asked for as a summary or whose turns before them were kept beside it. */
+  #shortSummariesIn(text: string, call: LinkCall): { at: number; coverage: number; anchors: number }[] {
+    const all = ` ${wordsOf(text).join(' ')} `;
+    const holds = (words: readonly string[]): boolean => {
+      const wanted = words.join(' ');
+      return wanted.length >= SUMMARY_LETTERS && all.includes(` ${wanted} `);
+    };
+    return this.#threads.all.slice(-RECENT_THREADS).flatMap(({ calls }) =>
+      calls.slice(-RECENT_CALLS).flatMap((at) => {
+        const source = this.#calls[at]!;
+        const words = wordsOf(source.replyText);
+        if (words.length === 0 || words.length >= FEW_WORDS) return [];
+        if (!holds(words) && !holds(words.slice(0, Math.ceil(words.length / 2)))) return [];
+        if (this.#wasAskedForSummary(source)) return [{ at, coverage: SUMMARY_ASKED, anchors: 1 }];
+        const kept = this.#keepsTurnBefore(source, call) && holds(words);
+        return kept ? [{ at, coverage: 1, anchors: FEW_ANCHORS }] : [];
+      }),
+    );
+  }
+
+  /** Does a new history end in the turn that `source` answered, without its last message and its reply? */
+  #keepsTurnBefore(source: LinkCall, call: LinkCall): boolean {
+    const { attachment } = this.#calls[this.#firstAttempt(source.at)]!;
+    if (attachment.kind !== 'extends') return false;
+    const before = this.#calls[attachment.of]!.entry.sampled;
+    const last = this.#tree.content(call.turn);
+    return before !== null && last !== null && last.key === replyKey(before.reply.parts);
+  }
+
+  /**
+   * Of attempts at one turn that read the same, the one that the harness took for all anybody can tell: of those that
+   * arrived before `call` the last to finish.
+   */
+  takenTwin(at: number, call: LinkCall): number {
+    const first = this.#firstAttempt(at);
+    const attempts = [first];
+    for (const attempt of attempts) {
+      const again = this.extendedBy(attempt).filter(
+        (later) => this.#calls[later]!.attachment.kind === 'repeats',
+      );
+      if (attempts.length < ATTEMPTS) attempts.push(...again);
+    }
+    const key = (one: LinkCall): string => replyKey(one.entry.sampled!.reply.parts);
+    const own = this.#calls[at]!;
+    if (attempts.length === 1 || !own.sampled) return at;
+    let taken = own;
+    for (const other of attempts) {
+      const twin = this.#calls[other]!;
+      if (!twin.sampled || !twin.delivered || twin.finish > call.start || key(twin) !== key(own)) continue;
+      if (!taken.delivered || twin.finish > taken.finish) taken = twin;
+    }
+    return taken.at;
   }
 
   /** The thread of a call, its first call, and what it leaves taken for the next. */
@@ -166,18 +231,25 @@ export class RootClassifier {
     return threads.withTools(call) ?? 0;
   }
 
-  #freshTexts(call: LinkCall): string[] {
+  /** What was said to the call and not to any before it; `user`: without results of tools. */
+  #freshTexts(call: LinkCall, who: 'all' | 'user' = 'all'): string[] {
     return this.#tree
       .between(call.attach, call.node)
-      .flatMap(({ role, text }) => (role === 'assistant' ? [] : [text]));
+      .flatMap(({ role, text }) =>
+        role === 'assistant' || (role === 'tool' && who === 'user') ? [] : [text],
+      );
   }
 
   #isSameAgent(source: LinkCall, call: LinkCall): boolean {
     const { agent } = source.identity;
     if (agent !== undefined && call.identity.agent !== undefined && agent !== call.identity.agent)
       return false;
-    const tools = source.tools === call.tools || source.toolless === true;
-    return tools && this.#threads.lastOf(source.thread) === source.at;
+    return this.#threads.all[source.thread]!.calls.slice(-RECENT_CALLS).includes(source.at);
+  }
+
+  /** A summary is written with the tools of the history that it replaces, or with none. */
+  #hasSameTools(source: LinkCall, call: LinkCall): boolean {
+    return source.tools === null || source.tools === call.tools || source.toolless === true;
   }
 
   #goesOn(at: number): boolean {
@@ -190,6 +262,8 @@ export class RootClassifier {
   #wasAskedForSummary(source: LinkCall): boolean {
     if (source.identity.requestClass === 'compaction' || source.attachment.kind === 'summarises') return true;
     if (source.node === -1) return false;
+    // What its first message says is the summary before.
+    if (this.#calls[this.#firstAttempt(source.at)]!.attachment.kind === 'compacted') return false;
     const asked = this.#tree.between(source.turn, source.node).filter(({ role }) => role === 'user');
     return (
       asksForSummary(asked.at(-1)?.text ?? '') ||
@@ -204,8 +278,9 @@ export class RootClassifier {
       .flatMap(({ role, text: said }) => (role === 'user' ? [said] : []))
       .join('\n');
     let best: (TaskHit & { rank: number }) | null = null;
-    for (const hit of this.#replies.tasksIn(text, call.at)) {
-      if (hit.coverage < TASK) continue;
+    for (const found of this.#replies.tasksIn(text, call.at)) {
+      if (found.coverage < TASK) continue;
+      const hit = { ...found, at: this.takenTwin(found.at, call) };
       const source = this.#calls[hit.at]!;
       if (source.thread === -1) continue;
       const rank =
