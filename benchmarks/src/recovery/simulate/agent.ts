@@ -9,6 +9,7 @@ export interface Agent {
   /** Null for the main agent. */
   id: string | null;
   parent: string | null;
+  session: string;
   depth: number;
   /** What it was asked to do, without any wrapping. */
   task: string;
@@ -51,8 +52,14 @@ const tool = (name: string): ToolSpec => ({
   parameters: { type: 'object', properties: { value: { type: 'string' } } },
 });
 
-/** Without a parent: the main agent. `asked`: its first user message. */
-export function newAgent(world: World, parent: Agent | null, task: string, asked: string): Agent {
+/** Without a parent: the main agent of that session. `asked`: its first user message. */
+export function newAgent(
+  world: World,
+  from: Agent | { session: string },
+  task: string,
+  asked: string,
+): Agent {
+  const parent = 'self' in from ? from : null;
   const depth = parent ? parent.depth + 1 : 0;
   const spawns = depth < world.behaviour.children.maxDepth;
   const { phrases } = world.behaviour;
@@ -61,6 +68,7 @@ export function newAgent(world: World, parent: Agent | null, task: string, asked
     self: {},
     id: parent ? `agent-${world.random.below(2 ** 31).toString(16)}` : null,
     parent: parent?.id ?? null,
+    session: from.session,
     depth,
     task,
     tools: [...TOOL_NAMES, ...(spawns ? [phrases.agentTool] : []), ...(parent ? [] : ['todo'])].map(tool),

@@ -41,6 +41,7 @@ const phrasesSchema = z.strictObject({
   /** Between the texts of replies that are merged into one message. */
   mergedBy: z.string().default('\n\n'),
   elided: z.string().default('[old result removed]'),
+  trimmed: around('{} [… shortened]'),
   envelope: around('[message] {}'),
   queued: around('<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\n{}\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>'),
   title: z.string().default('Give this conversation a title of at most five words.'),
@@ -65,6 +66,8 @@ export const behaviourSchema = z.strictObject({
   /** Does the template show system prompts to the model? */
   showsSystem: z.boolean(),
   turns: range,
+  /** Main agents whose sessions run side by side in one rollout. */
+  sessions: range.default([1, 1]),
   /** Everything the harness says in its own words. `{}` stands for what it says it about. */
   phrases: phrasesSchema.prefault({}),
   children: z.strictObject({
@@ -112,12 +115,16 @@ export const behaviourSchema = z.strictObject({
     chance: probability,
     /** `continue`: the history with an instruction behind it; `toolless`: a refused call, then a request of its own. */
     style: z.enum(['continue', 'toolless']),
+    /** Share of tool-less summaries that a refused call comes before; others are asked for in good time. */
+    refused: probability.default(1),
+    /** Per turn of the user: the user has the history summed up first, and nothing of it is kept beside the summary. */
+    manual: probability.default(0),
     keptTail: range,
     summary: z.enum(['verbatim', 'stripped', 'cut']),
   }),
   rewrite: z.strictObject({
     chance: probability,
-    kinds: z.array(z.enum(['merge', 'elide', 'envelope', 'drop-prompts'])).min(1),
+    kinds: z.array(z.enum(['merge', 'elide', 'trim', 'envelope', 'drop-prompts'])).min(1),
     /** Only the system prompt is rendered anew; the turns stay. */
     systemOnly: probability,
     /** Only the tool manifest changes. */

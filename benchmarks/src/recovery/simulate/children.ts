@@ -45,7 +45,7 @@ export function* runChildren(world: World, parent: Agent, answer: Answer): Proce
     const task = String(call.arguments[phrases.agentTask]);
     const child = newAgent(world, parent, task, phrase(phrases.task, task));
     const line = identityLine(world.behaviour, {
-      session: world.session,
+      session: parent.session,
       agent: child.id,
       parent: child.parent,
       depth: child.depth,

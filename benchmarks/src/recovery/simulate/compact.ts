@@ -4,16 +4,20 @@ import { ask, type Answer } from './ask.js';
 import { phrase } from './behaviour.js';
 import type { Process } from './clock.js';
 import { exchange } from './exchange.js';
-import { between, type World } from './world.js';
+import { between, chance, type World } from './world.js';
 
 /** Replaces the history by a summary that the policy writes, and perhaps its last turns. */
-export function* compact(world: World, agent: Agent): Process<void> {
+export function* compact(
+  world: World,
+  agent: Agent,
+  { keptTail: turns = between(world, world.behaviour.compaction.keptTail) } = {},
+): Process<void> {
   const { compaction, phrases } = world.behaviour;
   const answer =
     compaction.style === 'continue' ? yield* askBehind(world, agent) : yield* askApart(world, agent);
   const summary = answer.parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
   const [system, first] = agent.history;
-  const tail = keptTail(agent.history, between(world, compaction.keptTail));
+  const tail = keptTail(agent.history, turns);
   agent.history = [
     system!.role === 'system' ? { ...system!, text: `${system!.text} (compacted)` } : system!,
     ...(compaction.style === 'toolless' && tail.length > 0 ? [first!] : []),
@@ -44,18 +48,22 @@ function askBehind(world: World, agent: Agent): Process<Answer> {
   });
 }
 
-/** The next call is refused as too long; then the history goes as text into a request of its own. */
+/** The history goes as text into a request of its own, mostly because the next call is refused as too long. */
 function* askApart(world: World, agent: Agent): Process<Answer> {
   const { phrases } = world.behaviour;
-  const refused = yield* exchange(world, {
-    agent,
-    role: agent.depth > 0 ? 'subagent' : 'main',
-    messages: agent.history,
-    tools: agent.tools,
-    in: inEdges(agent),
-    reply: { parts: [] },
-    fate: 'refused',
-  });
+  let of = agent.last!;
+  if (agent.returns.length > 0 || chance(world, world.behaviour.compaction.refused)) {
+    const refused = yield* exchange(world, {
+      agent,
+      role: agent.depth > 0 ? 'subagent' : 'main',
+      messages: agent.history,
+      tools: agent.tools,
+      in: inEdges(agent),
+      reply: { parts: [] },
+      fate: 'refused',
+    });
+    of = refused.call;
+  }
   return yield* ask(world, {
     agent,
     role: 'compaction',
@@ -64,7 +72,7 @@ function* askApart(world: World, agent: Agent): Process<Answer> {
       { role: 'user', text: phrase(phrases.summaryRequest, asText(agent.history)) },
     ],
     tools: [],
-    in: [{ from: refused.call, type: 'compaction' }],
+    in: [{ from: of, type: 'compaction' }],
     draw: () => [{ type: 'text', text: world.words.some([20, 50]) }],
   });
 }

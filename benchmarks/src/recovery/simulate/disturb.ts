@@ -12,6 +12,13 @@ export function* disturb(world: World, agent: Agent, mayFork: boolean): Process<
   const { behaviour } = world;
   if (agent.last === null || agent.next !== null) return;
   if (chance(world, behaviour.compaction.chance)) return yield* compact(world, agent);
+  if (asksUser(agent) && chance(world, behaviour.compaction.manual)) {
+    // The user has it done before saying anything new.
+    const said = agent.history.pop()!;
+    yield* compact(world, agent, { keptTail: 0 });
+    agent.history.push(said);
+    return;
+  }
   if (chance(world, behaviour.rollback)) return rollBack(world, agent);
   if (chance(world, behaviour.rewrite.chance)) return rewriteHistory(world, agent);
   // Results that both branches would hold belong to neither.
@@ -25,6 +32,18 @@ export function* disturb(world: World, agent: Agent, mayFork: boolean): Process<
   } else if (chance(world, behaviour.rewrite.toolsOnly)) {
     agent.tools.push(addedTool(agent));
   }
+}
+
+/** Did the agent answer in text, and the user go on? */
+function asksUser({ depth, history, returns }: Agent): boolean {
+  const before = history.at(-2);
+  return (
+    depth === 0 &&
+    returns.length === 0 &&
+    history.at(-1)?.role === 'user' &&
+    before?.role === 'assistant' &&
+    before.parts.every(({ type }) => type === 'text')
+  );
 }
 
 /** Cuts the history to an earlier reply and what it was answered, and goes on differently. */

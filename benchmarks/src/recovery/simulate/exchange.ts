@@ -36,7 +36,7 @@ export function* exchange(world: World, request: Request): Process<Exchanged> {
   const { clock, gateway, truth, behaviour } = world;
   const { agent, role, fate } = request;
   const headers = identityHeaders(behaviour, {
-    session: world.session,
+    session: agent.session,
     agent: agent.id,
     parent: agent.parent,
     depth: agent.depth,

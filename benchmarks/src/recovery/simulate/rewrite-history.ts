@@ -16,6 +16,9 @@ export function rewriteHistory(world: World, agent: Agent): void {
   agent.next = [{ from: agent.last!, type: 'rewrite' }];
 }
 
+/** Words of a result that trimming leaves. */
+const KEPT_WORDS = 6;
+
 type Kind = World['behaviour']['rewrite']['kinds'][number];
 
 /** Null when there is nothing that this kind would change. */
@@ -43,6 +46,18 @@ const RENDER: Readonly<
     return old.map((message) =>
       message.role === 'tool' && message.text.length > 20 ? { ...message, text: elided } : message,
     );
+  },
+
+  /** Of long old results only the beginning stays. */
+  trim(old, { trimmed }) {
+    const isLong = (message: Message): boolean =>
+      message.role === 'tool' && message.text.split(' ').length > KEPT_WORDS;
+    if (!old.some(isLong)) return null;
+    return old.map((message) => {
+      if (message.role !== 'tool' || !isLong(message)) return message;
+      const begin = message.text.split(' ').slice(0, KEPT_WORDS).join(' ');
+      return { ...message, text: phrase(trimmed, begin) };
+    });
   },
 
   /** Every user text gets another wrapping. */

@@ -47,7 +47,6 @@ export async function simulateRollout(
     faults: options.faults ?? NO_LIVE_FAULTS,
     faultRandom: randomStream(seed, behaviour.name, 'faults'),
     struck: { cutStream: 0, truncateResults: 0, rewriteIds: 0 },
-    session: `session-${random.below(2 ** 31).toString(16)}`,
     requests: 0,
   };
   record.append({
@@ -60,14 +59,12 @@ export async function simulateRollout(
     labels: { task: 'simulated', harness: behaviour.harness, behaviour: behaviour.name },
   });
 
-  const task = world.words.some([10, 30]);
-  const sender = { session: world.session, agent: null, parent: null, depth: 0 } as const;
-  const line = identityLine(behaviour, { ...sender, role: 'main', compacted: false });
-  const main = newAgent(world, null, task, line === null ? task : `${line}\n${task}`);
-  if (chance(world, behaviour.side.title)) {
-    clock.start(sideCall(world, main, behaviour.phrases.title));
+  const last = between(world, behaviour.sessions) - 1;
+  for (let index = 0; index <= last; index++) {
+    // Later ones begin while the first is at work.
+    const delay = index * random.next() * 10 * behaviour.timing.sample.median;
+    startSession(world, delay, options.turns);
   }
-  clock.start(runAgent(world, main, options.turns ?? between(world, behaviour.turns)), 10);
   await clock.run();
 
   const built = truth.build();
@@ -76,4 +73,18 @@ export async function simulateRollout(
   record.append({ type: 'verifier', time: 0, reward, scores: {} });
   record.append({ type: 'rollout.end', time: 0, status: 'completed' });
   return { record, truth: built, values, reward, struck: world.struck };
+}
+
+/** A main agent, and perhaps the title of its session. */
+function startSession(world: World, delay: number, turns?: number): void {
+  const { behaviour, clock, random } = world;
+  const session = `session-${random.below(2 ** 31).toString(16)}`;
+  const task = world.words.some([10, 30]);
+  const sender = { session, agent: null, parent: null, depth: 0 } as const;
+  const line = identityLine(behaviour, { ...sender, role: 'main', compacted: false });
+  const main = newAgent(world, { session }, task, line === null ? task : `${line}\n${task}`);
+  if (chance(world, behaviour.side.title)) {
+    clock.start(sideCall(world, main, behaviour.phrases.title), delay);
+  }
+  clock.start(runAgent(world, main, turns ?? between(world, behaviour.turns)), delay + 10);
 }

@@ -30,7 +30,6 @@ export interface World {
   faultRandom: Random;
   /** How often each live fault struck. */
   struck: Record<keyof LiveFaults, number>;
-  session: string;
   /** Requests so far, for what changes from request to request. */
   requests: number;
 }
