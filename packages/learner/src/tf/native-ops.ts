@@ -1,0 +1,182 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { TreewardError } from '@treeward/base';
+import { loadTensorFlow, rawBackend, type OpAttribute, type RawBackend, type Tensor } from './load.js';
+
+/**
+ * Which keys a query sees; the arrays are those of `treeAttention` in @treeward/native, as int32 tensors. Keys are tokens
+ * packed in depth-first order of their trees.
+ */
+export interface TreeVisibility {
+  /** [Q]: where the query stands among the keys; a token's own position, or −1 for an empty context. */
+  position: Tensor;
+  /** [K]: end of the subtree of the key's node. */
+  end: Tensor;
+  /** Happens-before, for the history critic: [Q], [K], [Q], [Q]. */
+  history?: { start: Tensor; finish: Tensor; firstKey: Tensor; lastKey: Tensor };
+}
+
+export interface LinearLogprobTensors {
+  /** [T, D] */
+  hidden: Tensor;
+  /** [V, D] */
+  weight: Tensor;
+  /** [T], int32: rows of `weight`. */
+  chosen: Tensor;
+  /** [T]: logits are multiplied by it. */
+  inverseTemperature: Tensor;
+  /** [V]: added to the products; −Infinity rules a token out. */
+  bias?: Tensor;
+}
+
+/** Treeward's kernels as TensorFlow operators. Results are new tensors of the caller's `tidy`. */
+export interface NativeOps {
+  /** Threads one operator uses at most. */
+  threads: number;
+  /**
+   * [Q, H, D], [K, J, D], [K, J, D] → [Q, H, D] and the softmax's log-sum [Q, H]; H a multiple of J. No Q × K matrix is stored.
+   *
+   * @param scale of the products before the softmax, 1 / √D by default
+   * @throws TreewardError LEARNER_E_OPERATOR on shapes that do not fit, positions that are no key, subtrees that end before their key
+   */
+  treeAttention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    visibility: TreeVisibility,
+    scale?: number,
+  ): { output: Tensor; lse: Tensor };
+  /** Gradients of `treeAttention` from those of its output. @throws as `treeAttention` */
+  treeAttentionGrad(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    visibility: TreeVisibility,
+    forward: { output: Tensor; lse: Tensor },
+    gradOutput: Tensor,
+    scale?: number,
+  ): { gradQuery: Tensor; gradKey: Tensor; gradValue: Tensor };
+  /**
+   * Log-probability of the chosen token and entropy, [T] each, without the T × V logits.
+   *
+   * @throws TreewardError LEARNER_E_OPERATOR on shapes that do not fit, a chosen token outside the vocabulary, a temperature that is
+   *   not finite and positive, NaN or +Infinity in the bias
+   */
+  linearLogprob(inputs: LinearLogprobTensors): { logp: Tensor; entropy: Tensor; lse: Tensor };
+  /** Gradients of `linearLogprob` with respect to hidden states and weights. @throws as `linearLogprob` */
+  linearLogprobGrad(
+    inputs: LinearLogprobTensors,
+    forward: { entropy: Tensor; lse: Tensor },
+    gradLogp: Tensor,
+    gradEntropy: Tensor,
+  ): { gradHidden: Tensor; gradWeight: Tensor };
+}
+
+export type NativeOpsLoad = { available: true; ops: NativeOps } | { available: false; reason: string };
+
+let loaded: NativeOpsLoad | undefined;
+
+/**
+ * Registers the operators with the TensorFlow of this process, on the first call. Where they are not built, or were built for
+ * another TensorFlow, `reason` says so and the caller composes TensorFlow's own operators. An operator takes as many threads as
+ * TREEWARD_NATIVE_THREADS says, and as TensorFlow's own operators otherwise. `TREEWARD_NATIVE_TENSORFLOW_PATH` names another file.
+ *
+ * @throws TreewardError LEARNER_E_TENSORFLOW when TensorFlow itself does not load
+ */
+export function loadNativeOps(): NativeOpsLoad {
+  loaded ??= load();
+  return loaded;
+}
+
+function load(): NativeOpsLoad {
+  // First, so that the operators find its library in the process.
+  const backend = rawBackend(loadTensorFlow());
+  const require = createRequire(import.meta.url);
+  const path =
+    process.env['TREEWARD_NATIVE_TENSORFLOW_PATH'] ??
+    join(
+      dirname(require.resolve('@treeward/native/package.json')),
+      'build/tensorflow/treeward_tensorflow.node',
+    );
+  if (!existsSync(path)) {
+    return { available: false, reason: `${path} is not built: native/scripts/build-tensorflow.sh` };
+  }
+  process.env['TREEWARD_NATIVE_THREADS'] ??= process.env['TF_NUM_INTRAOP_THREADS'] ?? '1';
+  try {
+    const { threads } = require(path) as { threads: number };
+    return { available: true, ops: operators(backend, threads) };
+  } catch (error) {
+    return { available: false, reason: `${path} does not load: ${(error as Error).message}` };
+  }
+}
+
+function operators(backend: RawBackend, threads: number): NativeOps {
+  const attribute = (name: string, type: 'TF_ATTR_FLOAT' | 'TF_ATTR_INT', value: number): OpAttribute => ({
+    name,
+    type: backend.binding[type] as number,
+    value,
+  });
+  const run = (
+    name: string,
+    attributes: readonly OpAttribute[],
+    inputs: readonly Tensor[],
+    count: number,
+  ): Tensor[] => {
+    try {
+      return backend.executeMultipleOutputs(`Treeward${name}`, attributes, inputs, count);
+    } catch (cause) {
+      // "Invalid TF_Status: 3\nMessage: key has the shape …"
+      const message = (cause as Error).message.replace(/^Invalid TF_Status: \d+\s+Message: /, '');
+      throw new TreewardError('LEARNER_E_OPERATOR', `${name}: ${message}`, { cause });
+    }
+  };
+  const attention = (
+    name: string,
+    operands: readonly Tensor[],
+    { position, end, history }: TreeVisibility,
+    scale: number,
+    count: number,
+  ): Tensor[] => {
+    const past = history ? [history.start, history.finish, history.firstKey, history.lastKey] : [];
+    const attributes = [
+      attribute('scale', 'TF_ATTR_FLOAT', scale),
+      attribute('N', 'TF_ATTR_INT', past.length),
+    ];
+    return run(name, attributes, [...operands, position, end, ...past], count);
+  };
+  const scaleOf = (query: Tensor): number => 1 / Math.sqrt(query.shape.at(-1) ?? 1);
+  const logprob = (
+    name: string,
+    { hidden, weight, chosen, inverseTemperature, bias }: LinearLogprobTensors,
+    more: readonly Tensor[],
+    count: number,
+  ): Tensor[] => {
+    const biases = bias ? [bias] : [];
+    const inputs = [hidden, weight, chosen, inverseTemperature, ...more, ...biases];
+    return run(name, [attribute('N', 'TF_ATTR_INT', biases.length)], inputs, count);
+  };
+  return {
+    threads,
+    treeAttention(query, key, value, visibility, scale = scaleOf(query)) {
+      const out = attention('TreeAttention', [query, key, value], visibility, scale, 2);
+      const [output, lse] = out as [Tensor, Tensor];
+      return { output, lse };
+    },
+    treeAttentionGrad(query, key, value, visibility, forward, gradOutput, scale = scaleOf(query)) {
+      const operands = [query, key, value, forward.output, forward.lse, gradOutput];
+      const out = attention('TreeAttentionGrad', operands, visibility, scale, 3);
+      const [gradQuery, gradKey, gradValue] = out as [Tensor, Tensor, Tensor];
+      return { gradQuery, gradKey, gradValue };
+    },
+    linearLogprob(inputs) {
+      const [logp, entropy, lse] = logprob('LinearLogprob', inputs, [], 3) as [Tensor, Tensor, Tensor];
+      return { logp, entropy, lse };
+    },
+    linearLogprobGrad(inputs, { lse, entropy }, gradLogp, gradEntropy) {
+      const out = logprob('LinearLogprobGrad', inputs, [lse, entropy, gradLogp, gradEntropy], 2);
+      const [gradHidden, gradWeight] = out as [Tensor, Tensor];
+      return { gradHidden, gradWeight };
+    },
+  };
+}
