@@ -17,6 +17,7 @@ const scopes = {
   learner: ['base', 'native', 'tree-recovery'],
   rollout: ['base', 'messages', 'telemetry', 'sandbox', 'harness-adapters', 'gateway'],
   datasets: ['base'],
+  eval: ['base', 'messages', 'telemetry', 'policy', 'sandbox', 'harness-adapters', 'rollout', 'datasets'],
   train: [
     'base',
     'messages',
@@ -29,6 +30,7 @@ const scopes = {
     'learner',
     'rollout',
     'datasets',
+    'eval',
     'native',
   ],
   benchmarks: [
