@@ -2,7 +2,8 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { BubblewrapProvider } from './bubblewrap.js';
-import { sandboxConformance, scratch } from './testing/conformance.js';
+import { sandboxConformance } from './testing/conformance.js';
+import { scratch } from './testing/open.js';
 
 const root = scratch();
 const provider = new BubblewrapProvider({ root: join(root, 'root'), run: 'test' });

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { BubblewrapProvider } from './bubblewrap.js';
-import { sandboxOpener, scratch, sh } from './testing/conformance.js';
+import { sandboxOpener, scratch, sh } from './testing/open.js';
 import { processesWith, tracesOf } from './testing/host.js';
 
 const MIB = 1024 * 1024;

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BubblewrapProvider } from './bubblewrap.js';
 import { nodeMount } from './node-mount.js';
 import { DENIED_SYSCALLS } from './seccomp.js';
-import { sandboxOpener, scratch, sh } from './testing/conformance.js';
+import { sandboxOpener, scratch, sh } from './testing/open.js';
 import { processesWith } from './testing/host.js';
 import type { Sandbox } from './types.js';
 

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { BubblewrapProvider } from './bubblewrap.js';
-import { scratch, sh } from './testing/conformance.js';
+import { scratch, sh } from './testing/open.js';
 import { processesWith, tracesOf } from './testing/host.js';
 
 const scratchDirectory = scratch();

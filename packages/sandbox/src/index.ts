@@ -10,8 +10,11 @@ export type {
   SandboxProvider,
   SandboxSession,
   SandboxTier,
+  Snapshot,
 } from './types.js';
 export { BubblewrapProvider, type BubblewrapOptions } from './bubblewrap.js';
 export type { SandboxCounters } from './counters.js';
 export { DEFAULT_LIMITS } from './limits.js';
 export { nodeMount } from './node-mount.js';
+export { DockerProvider, type DockerOptions } from './docker/docker-provider.js';
+export { buildImage, type BuildImageOptions } from './docker/build-image.js';

@@ -2,35 +2,27 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { StartRequest } from './agent-provider.js';
 import { AgentClient } from './agent-client.js';
 import { bwrapCommand, WORKSPACE } from './bwrap-arguments.js';
 import { orFailure, settlesWithin, watch } from './child.js';
 import { createCgroup, killCgroup, removeCgroup } from './cgroups.js';
 import { overlayChanges } from './changes.js';
-import type { Lower } from './lower-cache.js';
 import type { Machine } from './machine.js';
-import { HOME, removeLease, SANDBOX_UID, sandboxDirectory, writeLease, type OwnerFolder } from './owner.js';
+import { HOME, removeLease, SANDBOX_UID, sandboxDirectory, writeLease } from './owner.js';
 import { processStart } from './processes.js';
 import { readTrace, TRACE_FILE, tracer } from './trace.js';
 import { at, openDirectory } from './tree.js';
-import type { Execution, FileChange, Mount, SandboxLimits } from './types.js';
+import type { Execution, FileChange } from './types.js';
 
 /** After closing the agent's input; a starved machine may need it, an idle one takes 5 ms. */
 const CLOSE_PATIENCE_MS = 500;
 const KILL_PATIENCE_MS = 10_000;
 
-export interface LaunchRequest {
-  id: string;
+export interface LaunchRequest extends StartRequest {
   machine: Machine;
-  folder: OwnerFolder;
-  limits: SandboxLimits;
-  lower: Lower;
-  mounts: readonly Mount[];
-  modelDirectory: string | null;
   /** Path of strace when commands are to be watched. */
   strace: string | null;
-  ttl: number;
-  signal: AbortSignal;
 }
 
 /** What runs: a process, its agent, and open directories of its mounts. */

@@ -1,12 +1,14 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
 import { chmod, lchown, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TreewardError } from '@treeward/base';
 import { removeTree } from './remove-tree.js';
-import { at, copyTree, inDirectory, listNames, statEntry } from './tree.js';
+import { at, copyTree, inDirectory, listNames, statEntry, type CopyOptions } from './tree.js';
+import type { Snapshot } from './types.js';
 
 const KEPT_UNUSED = 32;
+const SNAPSHOT = 'snapshot-';
 const MAX_BYTES = 4 * 1024 * 1024 * 1024;
 
 export interface Lower {
@@ -34,47 +36,82 @@ export class LowerCache {
     this.#owner = owner;
   }
 
-  /** @throws TreewardError SANDBOX_E_OPTIONS when it is no directory, SANDBOX_E_TREE when it holds devices */
-  async acquire(source: string | undefined): Promise<Lower> {
+  /**
+   * @throws TreewardError SANDBOX_E_OPTIONS when it is no directory or no snapshot of ours, SANDBOX_E_TREE when it holds
+   * devices
+   */
+  async acquire(source: string | Snapshot | undefined): Promise<Lower> {
+    if (typeof source === 'object') return this.#hold(this.#snapshot(source));
     const key = source === undefined ? 'empty' : await fingerprint(source);
     let entry = this.#entries.get(key);
-    if (!entry) {
-      entry = { users: 0, ready: this.#copy(source, join(this.#directory, key)) };
-      this.#entries.set(key, entry);
-      entry.ready.catch(() => this.#entries.delete(key));
-    }
+    if (!entry)
+      entry = this.#add(key, source === undefined ? () => Promise.resolve(0) : this.#copyOf(source));
+    return this.#hold(entry);
+  }
+
+  /** Keeps what `copy` makes: it is given an empty directory and the owner that the files should have. */
+  async adopt(copy: (target: string, owner: CopyOptions['owner']) => Promise<number>): Promise<Snapshot> {
+    const id = `${SNAPSHOT}${randomUUID()}`;
+    const { bytes, release } = await this.#hold(this.#add(id, (target) => copy(target, this.#owner)));
+    return { id, bytes, release };
+  }
+
+  #add(key: string, copy: (target: string) => Promise<number>): Entry {
+    const entry = { users: 0, ready: this.#make(copy, join(this.#directory, key)) };
+    this.#entries.set(key, entry);
+    entry.ready.catch(() => this.#entries.delete(key));
+    return entry;
+  }
+
+  #snapshot({ id }: Snapshot): Entry {
+    const entry = this.#entries.get(id);
+    if (entry && entry.users > 0) return entry;
+    throw new TreewardError('SANDBOX_E_OPTIONS', `workspaceFrom ${id}: released, or another provider's`, {
+      data: { field: 'workspaceFrom' },
+    });
+  }
+
+  async #hold(entry: Entry): Promise<Lower> {
     entry.users++;
-    const held = entry;
     let released = false;
     const release = (): void => {
       if (released) return;
       released = true;
-      held.users--;
+      entry.users--;
       this.#evict();
     };
     try {
-      return { ...(await held.ready), release };
+      return { ...(await entry.ready), release };
     } catch (error) {
       release();
       throw error;
     }
   }
 
-  async #copy(source: string | undefined, target: string): Promise<{ path: string; bytes: number }> {
-    const temporary = `${target}.tmp`;
-    await removeTree(temporary);
-    mkdirSync(temporary, { mode: 0o755 });
-    let bytes = 0;
-    if (source !== undefined) {
+  #copyOf(source: string) {
+    return async (target: string): Promise<number> => {
       const fd = openSource(source);
       try {
-        bytes = await copyTree(fd, temporary, { owner: this.#owner, maxBytes: MAX_BYTES, special: 'refuse' });
-      } catch (error) {
-        await removeTree(temporary);
-        throw error;
+        return await copyTree(fd, target, { owner: this.#owner, maxBytes: MAX_BYTES, special: 'refuse' });
       } finally {
         closeSync(fd);
       }
+    };
+  }
+
+  async #make(
+    copy: (target: string) => Promise<number>,
+    target: string,
+  ): Promise<{ path: string; bytes: number }> {
+    const temporary = `${target}.tmp`;
+    await removeTree(temporary);
+    mkdirSync(temporary, { mode: 0o755 });
+    let bytes: number;
+    try {
+      bytes = await copy(temporary);
+    } catch (error) {
+      await removeTree(temporary);
+      throw error;
     }
     if (this.#owner) await lchown(temporary, this.#owner.uid, this.#owner.gid);
     await chmod(temporary, 0o755);
@@ -84,14 +121,19 @@ export class LowerCache {
 
   #evict(): void {
     const unused = [...this.#entries].filter(([, entry]) => entry.users === 0);
-    for (const [key, entry] of unused.slice(0, Math.max(0, unused.length - KEPT_UNUSED))) {
+    const tasks = unused.filter(([key]) => !key.startsWith(SNAPSHOT));
+    const doomed = [
+      ...unused.filter(([key]) => key.startsWith(SNAPSHOT)), // nobody can ask for these again
+      ...tasks.slice(0, Math.max(0, tasks.length - KEPT_UNUSED)),
+    ];
+    for (const [key, entry] of doomed) {
       this.#entries.delete(key);
       // Out of the map first and renamed at once: the same task may be asked for again meanwhile.
       void entry.ready
         .then(async ({ path }) => {
-          const doomed = `${path}.${Date.now()}.old`;
-          await rename(path, doomed);
-          await removeTree(doomed);
+          const aside = `${path}.${Date.now()}.old`;
+          await rename(path, aside);
+          await removeTree(aside);
         })
         .catch(() => undefined);
     }

@@ -5,7 +5,7 @@ import { createCgroup, findCgroups, listCgroups, oomKills } from './cgroups.js';
 import { resolveLimits, scratchSizes, DEFAULT_LIMITS } from './limits.js';
 import { inspectMachine } from './machine.js';
 import { isAlive, processStart } from './processes.js';
-import { scratch } from './testing/conformance.js';
+import { scratch } from './testing/open.js';
 
 const host = scratch();
 afterAll(() => rmSync(host, { recursive: true, force: true }));

@@ -11,6 +11,9 @@ import { seccompProgram } from './seccomp.js';
 export const SANDBOX_UID = 20001;
 export const HOME = '/tmp/home';
 
+/** `PID-START-RANDOM`. */
+export const OWNER_NAME = /^(\d+)-(\d+)-[0-9a-f]{8}$/;
+
 export interface OwnerLease {
   pid: number;
   start: string;
@@ -41,10 +44,11 @@ export interface OwnerFolder {
   lower: string;
 }
 
-export function defaultRoot(): string {
-  if (process.getuid?.() === 0) return '/run/treeward/sandbox';
+/** @param kind one folder per kind of provider: they sweep differently */
+export function defaultRoot(kind: 'sandbox' | 'docker'): string {
+  if (process.getuid?.() === 0) return `/run/treeward/${kind}`;
   const base = process.env['XDG_RUNTIME_DIR'] ?? join(tmpdir(), `treeward-${process.getuid?.() ?? 0}`);
-  return join(base, 'treeward-sandbox');
+  return join(base, `treeward-${kind}`);
 }
 
 /** @throws TreewardError SANDBOX_E_OPTIONS (root directory), SANDBOX_E_AGENT */

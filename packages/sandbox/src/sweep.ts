@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { killCgroup, listCgroups, removeCgroup, type CgroupLayout } from './cgroups.js';
-import type { OwnerLease, SandboxLease } from './owner.js';
+import { unmount } from './mounts.js';
+import { OWNER_NAME, type OwnerLease, type SandboxLease } from './owner.js';
 import { isAlive, killProcess } from './processes.js';
-import { removeTree } from './remove-tree.js';
+import { mountsBelow, removeTree } from './remove-tree.js';
 
-const OWNER_NAME = /^(\d+)-(\d+)-[0-9a-f]{8}$/;
 /** An owner folder without a lease younger than this is one that is being made. */
 const BIRTH_MS = 60_000;
 
@@ -35,6 +35,7 @@ export async function sweepRoot(
     }
     for (const { pid, start } of leases) if (pid !== null && start !== null) killProcess(pid, start);
     await removeCgroups(cgroups, (group) => group.startsWith(`${name}.`));
+    await unmount(mountsBelow(path).reverse()); // a container's workspace is mounted where the host sees it
     await removeTree(path);
     swept += leases.length;
   }

@@ -2,7 +2,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { BubblewrapProvider } from './bubblewrap.js';
-import { sandboxOpener, scratch, sh } from './testing/conformance.js';
+import { sandboxOpener, scratch, sh } from './testing/open.js';
 import { processesWith } from './testing/host.js';
 import { parseTrace } from './trace.js';
 

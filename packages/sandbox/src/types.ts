@@ -18,10 +18,19 @@ export interface Mount {
   inside: string;
 }
 
+/** A workspace as it stood at one moment, from which any number of sandboxes of the same provider can start. */
+export interface Snapshot {
+  readonly id: string;
+  /** Of all its files. */
+  readonly bytes: number;
+  /** It goes when the last sandbox that stands on it has ended. Idempotent. */
+  release(): void;
+}
+
 export interface SandboxOptions {
   id: string;
-  /** Becomes the read-only lower layer of the workspace. Absent: an empty workspace. */
-  workspaceFrom?: string;
+  /** A directory, or a snapshot of this provider's: becomes the read-only lower layer. Absent: an empty workspace. */
+  workspaceFrom?: string | Snapshot;
   limits?: Partial<SandboxLimits>;
   /** `none`, or the directory that holds the model's unix socket `model.sock`: the only way out. */
   network: { kind: 'none' } | { kind: 'model-socket'; directory: string };
@@ -96,6 +105,8 @@ export interface SandboxSession {
 
 export interface Sandbox extends SandboxSession {
   readonly tier: SandboxTier;
+  /** Id (hash) of the image it was made from; null where there is none. */
+  readonly image: string | null;
   /** Base URL of the model endpoint as seen inside (a loopback port that leads to the model socket), if it has one. */
   readonly modelUrl: string | null;
   session(): SandboxSession;
@@ -105,6 +116,11 @@ export interface Sandbox extends SandboxSession {
   executions(): Promise<Execution[]>;
   /** Copies the whole workspace (lower layer and changes; symlinks as links) to an empty host directory. */
   exportWorkspace(directory: string): Promise<void>;
+  /**
+   * Keeps the workspace as it is now (files and links; no processes), so that other sandboxes can go on from here. What
+   * they report as changes counts from the snapshot on.
+   */
+  snapshot(): Promise<Snapshot>;
   /** True once the memory limit has killed something inside. */
   outOfMemory(): Promise<boolean>;
   /** Idempotent; also after a failed open. Leaves no process, mount, cgroup or directory. */

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { BubblewrapProvider } from './bubblewrap.js';
-import { scratch, sh } from './testing/conformance.js';
+import { scratch, sh } from './testing/open.js';
 import { processesWith, tracesOf } from './testing/host.js';
 
 const host = scratch();

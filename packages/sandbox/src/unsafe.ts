@@ -5,7 +5,8 @@ import { TreewardError } from '@treeward/base';
 import { AgentClient } from './agent-client.js';
 import { plainChanges } from './changes.js';
 import { orFailure, settlesWithin, watch } from './child.js';
-import { modelUrl, type Launched, type LaunchRequest } from './launch.js';
+import type { StartRequest } from './agent-provider.js';
+import { modelUrl, type Launched } from './launch.js';
 import { removeLease, sandboxDirectory, writeLease } from './owner.js';
 import { processStart } from './processes.js';
 import { removeTree } from './remove-tree.js';
@@ -16,7 +17,7 @@ import { copyTree, inDirectory, openDirectory } from './tree.js';
  * sees the whole host and its network, and nothing limits it but time-outs. Paths inside are host paths.
  * @throws TreewardError SANDBOX_E_TIER for a mount that would have to appear elsewhere than it is
  */
-export async function launchUnsafe(request: Omit<LaunchRequest, 'machine' | 'strace'>): Promise<Launched> {
+export async function launchUnsafe(request: StartRequest): Promise<Launched> {
   const { id, folder, lower, signal } = request;
   const misplaced = request.mounts.find(({ host, inside }) => host !== inside);
   if (misplaced) {

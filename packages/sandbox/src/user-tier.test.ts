@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { scratch } from './testing/conformance.js';
+import { scratch } from './testing/open.js';
 
 /** An unprivileged uid that is neither the sandboxes' nor anybody's. */
 const UID = 20002;

@@ -57,6 +57,8 @@ static int agent_main(int argc, char **argv) {
   for (int i = 2; i + 1 < argc; i += 2) {
     if (!strcmp(argv[i], "--data")) lower_limit(RLIMIT_DATA, strtoull(argv[i + 1], NULL, 10));
     else if (!strcmp(argv[i], "--nproc")) lower_limit(RLIMIT_NPROC, strtoull(argv[i + 1], NULL, 10));
+    /* Private: other uids have no business there. Exists already where the sandbox's maker made it. */
+    else if (!strcmp(argv[i], "--home")) mkdir(argv[i + 1], 0700);
     else if (!strcmp(argv[i], "--port")) port = atoi(argv[i + 1]);
     else if (!strcmp(argv[i], "--model")) socket_path = argv[i + 1];
     else return fprintf(stderr, "agent: unknown option %s\n", argv[i]), 64;
@@ -113,6 +115,8 @@ static int agent_main(int argc, char **argv) {
 int main(int argc, char **argv) {
   if (argc > 1 && !strcmp(argv[1], "agent")) return agent_main(argc, argv);
   if (argc > 1 && !strcmp(argv[1], "launch")) return launch_main(argc, argv);
-  fprintf(stderr, "usage: treeward-init agent|launch …\n");
+  if (argc > 1 && !strcmp(argv[1], "mount")) return mount_main(argc, argv);
+  if (argc > 1 && !strcmp(argv[1], "unmount")) return unmount_main(argc, argv);
+  fprintf(stderr, "usage: treeward-init agent|launch|mount|unmount …\n");
   return 64;
 }

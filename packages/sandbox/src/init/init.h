@@ -1,7 +1,8 @@
 /*
- * treeward-init: one static binary with two roles.
+ * treeward-init: one static binary with these roles.
  *   launch   on the host: joins cgroups, builds the sandbox's mounts in a private mount namespace, drops the uid,
  *            becomes bwrap (launch.c).
+ *   mount, unmount   on the host: the same mounts for a container daemon (mounts.c).
  *   agent    inside: first process of the sandbox; runs commands and moves files for the supervisor (the rest).
  *
  * Frames on the agent's stdin and stdout, little-endian: u32 payload length, u32 id, u8 type, 3 zero bytes, payload.
@@ -85,6 +86,22 @@ void file_read(uint32_t id, const uint8_t *payload, uint32_t length);
 int relay_listen(int port, const char *socket_path);
 void relay_poll_prepare(struct pollfd *fds, int *count, int *timeout);
 void relay_poll_done(const struct pollfd *fds, int count);
+
+/* mounts.c */
+struct mount_request {
+  const char *dir, *lower, *disk, *inodes;
+  uid_t uid;
+  gid_t gid;
+};
+void fail(const char *what, const char *on) __attribute__((noreturn));
+const char *join_path(const char *a, const char *b);
+void make_dir(const char *path, mode_t mode);
+/* Takes one of --dir, --lower, --disk, --inodes, --uid, --gid; returns 0 for anything else. */
+int mounts_option(struct mount_request *request, const char *name, const char *value);
+/* Exits with a message on failure. userns: inside a user namespace of the caller's. */
+void mounts_make(const struct mount_request *request, int userns);
+int mount_main(int argc, char **argv);
+int unmount_main(int argc, char **argv);
 
 /* launch.c */
 int launch_main(int argc, char **argv);

@@ -5,8 +5,7 @@
  *   treeward-init launch --dir D --lower L --disk BYTES --inodes N --uid U --gid G
  *     [--userns] [--cgroup FILE]… [--bind SOURCE NAME]… -- /usr/bin/bwrap …
  *
- * D is an empty directory; it becomes a tmpfs with u (upper), w (work), m (merged), t (for a tracer's output) and
- * b/NAME (bound sources).
+ * D is laid out as mounts.c says; bound sources are at b/NAME.
  */
 #include "init.h"
 #include <errno.h>
@@ -23,27 +22,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void fail(const char *what, const char *on) __attribute__((noreturn));
-static void fail(const char *what, const char *on) {
-  fprintf(stderr, "launch: %s %s: %s\n", what, on, strerror(errno));
-  exit(75);
-}
-
 static void write_file(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)) fail("write", path);
   close(fd);
-}
-
-static const char *join(const char *a, const char *b) {
-  char *out = NULL;
-  if (asprintf(&out, "%s/%s", a, b) < 0) exit(70);
-  return out;
-}
-
-static void make_dir(const char *path, mode_t mode) {
-  if (mkdir(path, mode)) fail("mkdir", path);
-  if (chmod(path, mode)) fail("chmod", path);
 }
 
 static void bind_source(const char *source, const char *target) {
@@ -79,20 +61,14 @@ static void drop(uid_t uid, gid_t gid) {
 }
 
 int launch_main(int argc, char **argv) {
-  const char *dir = NULL, *lower = NULL, *disk = "0", *inodes = "200k", *binds[64][2];
-  uid_t uid = 0;
-  gid_t gid = 0;
+  const char *binds[64][2];
+  struct mount_request request = {.disk = "0", .inodes = "200k"};
   int userns = 0, bind_count = 0, i = 2;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (; i < argc && strcmp(argv[i], "--"); i++) {
     const char *value = i + 1 < argc ? argv[i + 1] : "";
     if (!strcmp(argv[i], "--userns")) userns = 1;
-    else if (!strcmp(argv[i], "--dir")) dir = value, i++;
-    else if (!strcmp(argv[i], "--lower")) lower = value, i++;
-    else if (!strcmp(argv[i], "--disk")) disk = value, i++;
-    else if (!strcmp(argv[i], "--inodes")) inodes = value, i++;
-    else if (!strcmp(argv[i], "--uid")) uid = (uid_t)strtoul(value, NULL, 10), i++;
-    else if (!strcmp(argv[i], "--gid")) gid = (gid_t)strtoul(value, NULL, 10), i++;
+    else if (mounts_option(&request, argv[i], value)) i++;
     /* Before anything else costs memory or forks: all of it counts against the sandbox. */
     else if (!strcmp(argv[i], "--cgroup")) write_file(value, "0"), i++;
     else if (!strcmp(argv[i], "--bind") && i + 2 < argc && bind_count < 64) {
@@ -104,37 +80,20 @@ int launch_main(int argc, char **argv) {
       return 64;
     }
   }
-  if (!dir || !lower || i + 1 >= argc || (!userns && uid == 0)) {
+  if (!request.dir || !request.lower || i + 1 >= argc || (!userns && request.uid == 0)) {
     fprintf(stderr, "launch: --dir, --lower, --uid (not 0) and a command are needed\n");
     return 64;
   }
   umask(0);
   enter_namespaces(userns);
 
-  char options[4096];
-  snprintf(options, sizeof options, "size=%s,nr_inodes=%s,mode=0711", disk, inodes);
-  if (mount("treeward", dir, "tmpfs", MS_NOSUID | MS_NODEV, options)) fail("mount tmpfs on", dir);
-  const char *upper = join(dir, "u"), *work = join(dir, "w"), *merged = join(dir, "m"), *bound = join(dir, "b");
-  const char *trace = join(dir, "t");
-  make_dir(upper, 0755);
-  make_dir(work, 0755);
-  make_dir(merged, 0755);
-  make_dir(bound, 0711);
-  make_dir(trace, 0700);
-  if (!userns && (chown(upper, uid, gid) || chown(trace, uid, gid))) fail("chown", upper);
-  /* No redirects and no metadata-only copies: the upper directory alone tells what was changed. */
-  int n = snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s%s", lower, upper, work,
-                   userns ? ",userxattr" : ",redirect_dir=off,metacopy=off,index=off");
-  if (n < 0 || (size_t)n >= sizeof options) {
-    errno = ENAMETOOLONG;
-    fail("mount overlay on", merged);
-  }
-  if (mount("treeward", merged, "overlay", MS_NOSUID | MS_NODEV, options)) fail("mount overlay on", merged);
-  for (int b = 0; b < bind_count; b++) bind_source(binds[b][0], join(bound, binds[b][1]));
+  mounts_make(&request, userns);
+  const char *bound = join_path(request.dir, "b");
+  for (int b = 0; b < bind_count; b++) bind_source(binds[b][0], join_path(bound, binds[b][1]));
 
   if (chdir("/")) fail("chdir", "/");
   umask(022);
-  if (!userns) drop(uid, gid);
+  if (!userns) drop(request.uid, request.gid);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) fail("prctl", "no_new_privs");
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of uid clears it */
   execv(argv[i + 1], argv + i + 1);

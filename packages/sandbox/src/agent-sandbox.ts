@@ -4,7 +4,7 @@ import { TreewardError } from '@treeward/base';
 import { BASE_ENV } from './bwrap-arguments.js';
 import type { CounterSet } from './counters.js';
 import type { Launched } from './launch.js';
-import type { Lower } from './lower-cache.js';
+import type { Lower, LowerCache } from './lower-cache.js';
 import { copyTree } from './tree.js';
 import type {
   Execution,
@@ -14,38 +14,45 @@ import type {
   Sandbox,
   SandboxSession,
   SandboxTier,
+  Snapshot,
 } from './types.js';
 
 const MAX_READ = 64 * 1024 * 1024;
 
-export interface BubblewrapSandboxParts {
+export interface AgentSandboxParts {
   id: string;
   tier: SandboxTier;
+  /** Of a container: its image, by content. */
+  image: string | null;
   launched: Launched;
   lower: Lower;
   /** Bytes its disk may hold. */
   disk: number;
   counters: CounterSet;
   oomKills: () => Promise<number>;
+  adopt: LowerCache['adopt'];
   onDestroyed: () => void;
 }
 
-export class BubblewrapSandbox implements Sandbox {
+/** A running sandbox, whatever made it: an agent inside, and the directories of its workspace held open outside. */
+export class AgentSandbox implements Sandbox {
   readonly id: string;
   readonly tier: SandboxTier;
+  readonly image: string | null;
   readonly workspace: string;
   readonly home: string;
   readonly modelUrl: string | null;
-  readonly #parts: BubblewrapSandboxParts;
+  readonly #parts: AgentSandboxParts;
   #destroyed: Promise<void> | null = null;
   #outOfMemory = false;
   /** changes() and exports in flight: the directories stay open until they are done. */
   readonly #readers = new Set<Promise<unknown>>();
 
-  constructor(parts: BubblewrapSandboxParts) {
+  constructor(parts: AgentSandboxParts) {
     this.#parts = parts;
     this.id = parts.id;
     this.tier = parts.tier;
+    this.image = parts.image;
     this.workspace = parts.launched.workspace;
     this.home = parts.launched.home;
     this.modelUrl = parts.launched.modelUrl;
@@ -122,6 +129,16 @@ export class BubblewrapSandbox implements Sandbox {
     } finally {
       closeSync(target);
     }
+  }
+
+  snapshot(): Promise<Snapshot> {
+    this.#assertOpen();
+    const { adopt, launched, lower, disk } = this.#parts;
+    return this.#reading(
+      adopt((target, owner) =>
+        copyTree(launched.merged, target, { owner, maxBytes: lower.bytes + disk, special: 'skip' }),
+      ),
+    );
   }
 
   async outOfMemory(): Promise<boolean> {

@@ -1,0 +1,24 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { agentBinary } from './agent-binary.js';
+import { SANDBOX_UID } from './owner.js';
+
+const exec = promisify(execFile);
+
+/**
+ * Makes a sandbox's workspace (init/mounts.c) where the whole host sees it, for a daemon that can bind only that.
+ * @param disk bytes
+ */
+export async function mountWorkspace(directory: string, lower: string, disk: number): Promise<void> {
+  const uid = String(SANDBOX_UID);
+  const options = { dir: directory, lower, disk: String(disk), inodes: '200k', uid, gid: uid };
+  await exec(agentBinary(), [
+    'mount',
+    ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]),
+  ]);
+}
+
+/** In the order given; what is not mounted is passed over. */
+export async function unmount(paths: readonly string[]): Promise<void> {
+  if (paths.length) await exec(agentBinary(), ['unmount', ...paths]);
+}
