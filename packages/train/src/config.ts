@@ -82,6 +82,8 @@ const rollouts = z.strictObject({
 const loss = {
   /** Which calls train: all but side calls (`treeward`), or one path per epoch of the main agent (`clawgym2`). */
   calls: z.enum(['treeward', 'clawgym2']).default('treeward'),
+  /** `shuffled`: the control of an experiment. Rewards are permuted inside each group, so nothing can be learnt from them. */
+  rewards: z.enum(['own', 'shuffled']).default('own'),
   clip_low: z.number().gt(0).default(0.2),
   clip_high: z.number().gt(0).default(0.28),
   /** c in w = min(exp(logp_old - logp_rollout), c). */

@@ -8,7 +8,7 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { readJson, toPlainError, writeJsonAtomic, type RunFolder } from '@treeward/base';
+import { randomStream, readJson, toPlainError, writeJsonAtomic, type RunFolder } from '@treeward/base';
 import { groupAdvantages, packTrees, type Learner, type PolicyLoss } from '@treeward/learner';
 import { applyPreset, presets } from '@treeward/tree-recovery';
 import { INFRASTRUCTURE, type RolloutResult, type RolloutSpec } from '@treeward/rollout';
@@ -18,6 +18,7 @@ import { evaluateHeldOut, type HeldOutResult } from './held-out.js';
 import { JsonlSink, type Metrics } from './metrics.js';
 import { Progress } from './progress.js';
 import { planStep } from './plan-step.js';
+import { shuffledRewards } from './shuffled-rewards.js';
 import { batchMetrics } from './batch-metrics.js';
 import type { Session } from './session.js';
 import { StepProgress } from './step-progress.js';
@@ -107,9 +108,13 @@ export async function trainLoop(
     const trees = recovered.map((tree) => applyPreset(tree, presets[config.algo.calls]));
 
     // Credit: one vote per rollout, one baseline per task × harness; packed so that each sampled token stands once.
+    const groups = usable.map((result) => result.group);
+    const rewards = usable.map((result) => result.reward);
     const advantages = groupAdvantages(
-      usable.map((result) => result.reward),
-      usable.map((result) => result.group),
+      config.algo.rewards === 'own'
+        ? rewards
+        : shuffledRewards(rewards, groups, randomStream(config.run.seed, 'shuffled-rewards', step)),
+      groups,
       config.algo.type === 'grpo'
         ? { estimator: 'grpo', eps: config.algo.std_epsilon }
         : { estimator: 'rloo' },

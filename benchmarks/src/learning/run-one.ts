@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, openSync, closeSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readJson, TreewardError, writeJsonAtomic } from '@treeward/base';
+import { childrenCpuSeconds } from './cpu-seconds.js';
+import type { Run } from './plan.js';
+
+export interface RunCost {
+  cpuSeconds: number;
+  wallSeconds: number;
+  /** Times it was started: 1 unless it was interrupted. */
+  starts: number;
+}
+
+const cli = fileURLToPath(new URL('../../../packages/train/dist/cli.js', import.meta.url));
+const workspace = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** Whether a run reached its last step and was evaluated after it. */
+export function isFinished(folder: string): boolean {
+  const file = join(folder, 'summary.json');
+  return existsSync(file) && !readJson<{ interrupted: boolean }>(file).interrupted;
+}
+
+/**
+ * Trains one arm with one seed by the ordinary command, continuing a run that was stopped. Its output goes to `<folder>.log`, what
+ * it cost so far to `<folder>.cost.json`.
+ * @throws TreewardError BENCH_E_RUN when the command fails
+ */
+export async function runOne(
+  run: Run,
+  folder: string,
+  options: { config: string; set: readonly string[]; signal: AbortSignal },
+): Promise<RunCost> {
+  mkdirSync(join(folder, '..'), { recursive: true });
+  const costFile = `${folder}.cost.json`;
+  const before = existsSync(costFile)
+    ? readJson<RunCost>(costFile)
+    : { cpuSeconds: 0, wallSeconds: 0, starts: 0 };
+  if (isFinished(folder)) return before;
+  const arguments_ = existsSync(join(folder, 'checkpoints'))
+    ? ['train', '--resume', '--run-dir', folder]
+    : ['train', '@', options.config, '--run-dir', folder, '--seed', String(run.seed)].concat(
+        [...run.arm.set, ...options.set].flatMap((text) => ['--set', text]),
+      );
+  const cpu = childrenCpuSeconds();
+  const start = performance.now();
+  const log = openSync(`${folder}.log`, 'a');
+  const child = spawn(process.execPath, [cli, ...arguments_], {
+    cwd: workspace,
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  // The loop finishes its step and saves on SIGINT.
+  const stop = (): boolean => child.kill('SIGINT');
+  options.signal.addEventListener('abort', stop);
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+  options.signal.removeEventListener('abort', stop);
+  const cost = {
+    cpuSeconds: before.cpuSeconds + childrenCpuSeconds() - cpu,
+    wallSeconds: before.wallSeconds + (performance.now() - start) / 1000,
+    starts: before.starts + 1,
+  };
+  writeJsonAtomic(costFile, cost);
+  if (code !== 0 && !options.signal.aborted)
+    throw new TreewardError('BENCH_E_RUN', `${run.id} ended with ${code}`, {
+      data: { folder, code },
+      hints: [`read ${folder}.log`, 'the same command continues where it stopped'],
+    });
+  return cost;
+}
