@@ -1,0 +1,64 @@
+import { closeSync, openSync, readSync, lstatSync } from 'node:fs';
+import { extname } from 'node:path';
+import { pdfText } from './pdf.js';
+import { notebookText } from './notebook.js';
+import { sqliteText } from './sqlite.js';
+import { wordText } from './word.js';
+import { workbookText } from './workbook.js';
+
+export interface Extracted {
+  /** Null for what holds no text, with the reason in `why`. */
+  text: string | null;
+  why: string | null;
+}
+
+/** Larger files are not opened by a parser that holds them whole. */
+const PARSE_LIMIT = 64 * 1024 * 1024;
+/** Bytes read of a text file; a judge is never shown as many. */
+const TEXT_LIMIT = 2 * 1024 * 1024;
+
+type Parser = (file: string) => Promise<string>;
+const PARSERS: Readonly<Record<string, Parser>> = {
+  '.xlsx': workbookText,
+  '.xlsm': workbookText,
+  '.xls': workbookText,
+  '.ods': workbookText,
+  '.docx': wordText,
+  '.pdf': pdfText,
+  '.db': sqliteText,
+  '.sqlite': sqliteText,
+  '.sqlite3': sqliteText,
+  '.ipynb': notebookText,
+};
+
+/**
+ * The text of a file: of office documents, PDF, databases and notebooks by their parsers, of anything else as UTF-8. Never throws for
+ * what a file holds: one that its parser cannot read is text without a text, and says why.
+ */
+export async function extractText(file: string): Promise<Extracted> {
+  const stat = lstatSync(file);
+  if (!stat.isFile()) return { text: null, why: 'not a regular file' };
+  const parser = PARSERS[extname(file).toLowerCase()];
+  if (parser) {
+    if (stat.size > PARSE_LIMIT) return { text: null, why: `${stat.size} bytes, too large to read` };
+    try {
+      return { text: await parser(file), why: null };
+    } catch (error) {
+      return { text: null, why: `cannot be read: ${(error as Error).message.split('\n')[0]}` };
+    }
+  }
+  const bytes = head(file, TEXT_LIMIT);
+  if (bytes.subarray(0, 8192).includes(0)) return { text: null, why: 'binary' };
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+  return { text: stat.size > TEXT_LIMIT ? `${text}\n[…${stat.size - TEXT_LIMIT} bytes cut]` : text, why: null };
+}
+
+function head(file: string, limit: number): Buffer {
+  const handle = openSync(file, 'r');
+  try {
+    const buffer = Buffer.alloc(limit);
+    return buffer.subarray(0, readSync(handle, buffer, 0, limit, 0));
+  } finally {
+    closeSync(handle);
+  }
+}
