@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { BubblewrapProvider } from './bubblewrap.js';
+import { DoomedOwner } from './testing/doomed-owner.js';
 import { scratch, sh } from './testing/open.js';
 import { processesWith, tracesOf } from './testing/host.js';
 
@@ -16,34 +14,18 @@ afterAll(async () => {
   rmSync(scratchDirectory, { recursive: true, force: true });
 });
 
-/** Runs as its own process, from the built package: an owner that can be killed. */
-const OWNER = `
-const { BubblewrapProvider } = await import(process.argv[1]);
-const provider = new BubblewrapProvider({ root: process.argv[2], run: 'doomed' });
-const all = await Promise.all(Array.from({ length: 8 }, (_, i) => provider.open({ id: 's' + i, network: { kind: 'none' }, mounts: [{ host: '/usr/share', inside: '/opt/share' }] })));
-await Promise.all(all.map((s) => s.run(['/bin/sh', '-c', '(setsid sleep 54545 >/dev/null 2>&1 &) ; echo x > f'])));
-console.log('alive');
-process.stdin.on('end', () => process.exit()).resume(); // never outlives a failed test
-`;
-
 describe('sweep', () => {
   it(
     'removes everything an owner killed with kill -9 left, and nothing of the living',
     { timeout: 120_000 },
     async () => {
-      const built = fileURLToPath(new URL('../dist/index.js', import.meta.url));
-      expect(existsSync(built), `${built}: build the package first`).toBe(true);
       const mine = await provider.open({ id: 'mine', network: { kind: 'none' } });
-      const owner = spawn(process.execPath, ['--input-type=module', '-e', OWNER, built, root], {
-        stdio: ['pipe', 'pipe', 'inherit'],
-      });
-      await once(owner.stdout, 'data');
-      const folder = readdirSync(root).find((name) => name.startsWith(`${owner.pid}-`))!;
+      const owner = new DoomedOwner(`new BubblewrapProvider({ root: '${root}', run: 'doomed' })`, 8);
+      const { folder } = await owner.alive(root);
       expect(processesWith('sleep 54545', { exact: true }).length).toBe(8);
       expect(await provider.sweep()).toEqual({ swept: 0, live: 9 });
 
-      owner.kill('SIGKILL');
-      await once(owner, 'exit');
+      await owner.kill();
       expect((await tracesOf(root, [folder])).length).toBeGreaterThan(1);
       expect(await provider.sweep()).toEqual({ swept: 8, live: 1 });
 

@@ -1,11 +1,14 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildImage } from './docker/build-image.js';
 import { DockerProvider } from './docker/docker-provider.js';
 import { nodeMount } from './node-mount.js';
 import { sandboxConformance } from './testing/conformance.js';
 import { daemonUnavailable, startDaemon, type Daemon } from './testing/daemon.js';
+import { DoomedOwner } from './testing/doomed-owner.js';
+import { escapeSuite } from './testing/escape-suite.js';
 import { tracesOf } from './testing/host.js';
 import { scratch, sh } from './testing/open.js';
 
@@ -41,6 +44,7 @@ describe.skipIf(unavailable !== null)('docker, on a daemon of its own', () => {
   });
 
   sandboxConformance('docker', () => provider);
+  escapeSuite('docker', () => provider);
 
   it('ends a memory bomb and says so, during the sandbox’s life and after', async () => {
     const sandbox = await provider.open({
@@ -57,6 +61,30 @@ describe.skipIf(unavailable !== null)('docker, on a daemon of its own', () => {
     await sandbox.destroy();
     expect(await sandbox.outOfMemory()).toBe(true);
   });
+
+  it(
+    'sweeps what an owner killed with kill -9 left, and nothing of the living',
+    { timeout: 120_000 },
+    async () => {
+      const owner = new DoomedOwner(`new DockerProvider({ socket: '${daemon.socket}', root: '${root}' })`, 4);
+      const mine = await provider.open({ id: 'mine', network: { kind: 'none' } });
+      const { folder: doomed } = await owner.alive(root);
+      expect(await provider.sweep()).toMatchObject({ swept: 0 });
+      await owner.kill();
+      expect((await tracesOf(root, [])).filter((trace) => trace.includes(doomed)).length).toBeGreaterThan(1);
+      expect(await provider.sweep()).toMatchObject({ swept: 4 });
+      expect((await tracesOf(root, [])).filter((trace) => trace.includes(doomed))).toEqual([]);
+      const docker = new Docker({ socketPath: daemon.socket });
+      const left = await docker.listContainers({
+        all: true,
+        filters: { label: [`treeward.owner=${doomed}`] },
+      });
+      expect(left).toEqual([]);
+      expect(await provider.sweep()).toMatchObject({ swept: 0 });
+      expect((await sh(mine, 'echo still here')).stdout).toBe('still here\n');
+      await mine.destroy();
+    },
+  );
 
   it('names what is missing: the daemon, the image', async () => {
     const nowhere = new DockerProvider({ socket: join(folder, 'none.sock'), root });
