@@ -29,7 +29,7 @@ describe('describeTree', () => {
       call  at     role  agent  epoch  prompt  sampled  version  delivery             from        trains
       0     0.00s  main  0      0      2       1        0        none                 -           yes
       1     2.50s  main  0      0      2       2        0        complete, malformed  retry of 0  no: sampling unknown
-      2     4.00s  main  0      0      2       -        -        complete             -           no: prompt hash mismatch
+      2     4.00s  main  1      1      2       -        -        complete             -           no: prompt hash mismatch
 
       edges
         0 -> 1  retry 0.99  the same messages again; the same prompt tokens again; the earlier reply did not arrive

@@ -2,7 +2,7 @@ import type { Evidence } from '../evidence.js';
 import { replyKey, type MessageNode, type MessageTree } from '../message-tree.js';
 import { sameSpeaker, type Attachment, type LinkCall } from './link-call.js';
 import { ReplyIndex } from './reply-index.js';
-import { RootClassifier } from './roots.js';
+import { RootClassifier, type Known, type Spawning } from './roots.js';
 import { Threads } from './threads.js';
 import { asksAgain, isEdited, sameButVolatile } from './turns.js';
 
@@ -36,19 +36,24 @@ export class Attacher {
     tree: MessageTree,
     anyTools: boolean,
     seekLostLast: boolean,
-    summaries: ReadonlySet<number>,
+    known: Known,
   ) {
     this.#seekLostLast = seekLostLast;
     this.#calls = calls;
     this.#positionOf = positionOf;
     this.#tree = tree;
     this.#replies = new ReplyIndex(calls, (call) => this.#keyOf(call));
-    this.#roots = new RootClassifier(calls, tree, this.#replies, this.threads, anyTools, summaries);
+    this.#roots = new RootClassifier(calls, tree, this.#replies, this.threads, anyTools, known);
   }
 
   /** Calls taken for side calls whose replies later histories hold as their summaries. */
   get lateSummaries(): ReadonlySet<number> {
     return this.#roots.lateSummaries;
+  }
+
+  /** How agents are started here. */
+  get spawning(): Spawning {
+    return this.#roots.spawning;
   }
 
   attach(call: LinkCall): void {
@@ -283,7 +288,14 @@ export class Attacher {
     // What was kept beside a summary was said before it.
     const summary = this.#roots.summaryIn(call);
     if (summary && summary.of > found) return null;
-    return { kind: 'rewritten', of: this.#lastHeld(found, call, turns), evidence: [evidence] };
+    const of = this.#lastHeld(found, call, turns);
+    const source = this.#calls[of]!;
+    // Where both beginnings are lost the reply says enough: it goes on from there.
+    const bothLost = call.fragment && (source.fragment || source.node === -1);
+    if (bothLost && turns.at(-1)!.key === this.#keyOf(source)) {
+      return { kind: 'extends', of, evidence: ['reply', ...this.#corroborate(call, source)] };
+    }
+    return { kind: 'rewritten', of, evidence: [evidence] };
   }
 
   /** The last of these turns that is a reply as it was given: whose it is. */
@@ -299,16 +311,19 @@ export class Attacher {
    * From a call whose reply the history holds on to the last one that it holds. A lost reply is taken for what stands
    * in its place.
    */
-  #lastHeld(found: number, call: LinkCall, turns: readonly MessageNode[]): number {
-    const text = turns.map((turn) => turn.text).join('\n');
-    const uses = new Set(turns.flatMap((turn) => turn.uses.map((use) => use.text)));
+  #lastHeld(found: number, call: LinkCall, held: readonly MessageNode[]): number {
+    const text = held.map((turn) => turn.text).join('\n');
+    const uses = new Set(held.flatMap((turn) => turn.uses.map((use) => use.text)));
     const key = this.#keyOf(this.#calls[found]!);
-    let left = turns.length - 1 - turns.findLastIndex((turn) => turn.key === key);
+    let left = held.length - 1 - held.findLastIndex((turn) => turn.key === key);
     for (let at = found; ; left--) {
-      const next = this.#roots.extendedBy(at).findLast((later) => {
+      const turns = this.#roots
+        .extendedBy(at)
+        .filter((later) => this.#calls[later]!.attachment.kind === 'extends')
+        .flatMap((later) => this.#roots.attempts(later));
+      const next = turns.findLast((later) => {
         const one = this.#calls[later]!;
-        if (one.attachment.kind !== 'extends') return false;
-        if (one.replyLost) return left > 0 && left < turns.length;
+        if (one.replyLost) return left > 0 && left < held.length;
         return (
           one.sampled &&
           (one.replyText !== '' || one.uses.length > 0) &&

@@ -1,3 +1,4 @@
+import { toolManifestHash } from '@treeward/messages';
 import type { RecordedCall } from '../collect-calls.js';
 import { MessageTree, type MessageNode } from '../message-tree.js';
 import type { CallRole } from '../types.js';
@@ -5,6 +6,7 @@ import { Attacher } from './attach.js';
 import { ForkResolver } from './forks.js';
 import { type LinkCall, type LinkEdge } from './link-call.js';
 import { findReturns } from './returns.js';
+import type { Known } from './roots.js';
 import { readParts } from './texts.js';
 import type { Threads } from './threads.js';
 import { asksForSummary } from './turns.js';
@@ -31,11 +33,12 @@ export interface LinkedCalls {
 export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
   const positionOf = new Map(given.map(({ entry }, at) => [entry.call, at]));
   const toolless = toollessManifests(given);
-  let pass = attachAll(given, positionOf, toolless, { isVolatile: null, summaries: new Set() });
-  const { lostLast, lateSummaries } = pass.attacher;
+  const nothing = { isVolatile: null, summaries: new Set<number>(), spawning: null };
+  let pass = attachAll(given, positionOf, toolless, nothing);
+  const { lostLast, lateSummaries, spawning } = pass.attacher;
   // Some things show only later; then all is judged again with that known.
-  if (lostLast.size > 0 || lateSummaries.size > 0) {
-    const hindsight = { isVolatile: volatileLast(pass), summaries: lateSummaries };
+  if (lostLast.size > 0 || lateSummaries.size > 0 || (spawning.missed && spawning.tools.size > 0)) {
+    const hindsight = { isVolatile: volatileLast(pass), summaries: lateSummaries, spawning };
     pass = attachAll(given, positionOf, toolless, hindsight);
   }
   const { calls, tree, attacher } = pass;
@@ -61,9 +64,8 @@ export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
 }
 
 /** What only a first pass can tell. `isVolatile` null: this is the first. */
-interface Hindsight {
+interface Hindsight extends Known {
   isVolatile: IsVolatile | null;
-  summaries: ReadonlySet<number>;
 }
 
 interface Pass {
@@ -76,7 +78,7 @@ function attachAll(
   given: readonly CallToLink[],
   positionOf: ReadonlyMap<number, number>,
   toolless: ReadonlyMap<string, boolean>,
-  { isVolatile, summaries }: Hindsight,
+  { isVolatile, summaries, spawning }: Hindsight,
 ): Pass {
   const tree = new MessageTree();
   const calls: LinkCall[] = [];
@@ -86,7 +88,7 @@ function attachAll(
     tree,
     [...toolless.values()].includes(false),
     isVolatile === null,
-    summaries,
+    { summaries, spawning },
   );
   given.forEach((one, at) => {
     const call = prepare(one, at, positionOf, tree, toolless, (last) => isVolatile?.(at, last) ?? false);
@@ -124,9 +126,11 @@ function volatileLast({ calls, tree, attacher: { lostLast } }: Pass): IsVolatile
     !asksForSummary(text) && (lostLast.has(at) || share >= MOSTLY || kinds.has(text.slice(0, KIND)));
 }
 
-/** By hash of the manifest: does it hold no tool? Only where the record has the manifest itself. */
+const NO_TOOLS = toolManifestHash([]);
+
+/** By hash of the manifest: does it hold no tool? Other than for none only where the record has the manifest itself. */
 function toollessManifests(given: readonly CallToLink[]): Map<string, boolean> {
-  const out = new Map<string, boolean>();
+  const out = new Map([[NO_TOOLS, true]]);
   for (const { entry } of given) {
     const tools = entry.start?.tools;
     if (tools && Array.isArray(tools.specs)) out.set(tools.hash, tools.specs.length === 0);

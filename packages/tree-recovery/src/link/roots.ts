@@ -2,7 +2,7 @@ import type { Evidence } from '../evidence.js';
 import { replyKey, type MessageTree } from '../message-tree.js';
 import type { Attachment, LinkCall } from './link-call.js';
 import type { ReplyIndex, TaskHit } from './reply-index.js';
-import { wordsOf } from './texts.js';
+import { wordsOf, type ToolUse } from './texts.js';
 import { agentName, type Threads } from './threads.js';
 import { asksForSummary } from './turns.js';
 
@@ -31,6 +31,21 @@ interface Summary {
   evidence: Evidence[];
 }
 
+/** How agents are started in this rollout, as those show whose task stands in their first message. */
+export interface Spawning {
+  /** Names of the tools that start them, and hashes of the manifests they work with. */
+  readonly tools: Set<string>;
+  readonly childTools: Set<string>;
+  /** Something was judged before this was known. */
+  missed: boolean;
+}
+
+/** What an earlier pass has found out. */
+export interface Known {
+  summaries: ReadonlySet<number>;
+  spawning: Spawning | null;
+}
+
 /**
  * What a conversation that begins anew is: a compacted history, an agent at work, a request for a summary, or something
  * outside the work. Headers take part in it, but never alone where contents speak.
@@ -46,19 +61,23 @@ export class RootClassifier {
   readonly #refused = new Set<number>();
   readonly #anyTools: boolean;
   readonly #summaries: ReadonlySet<number>;
+  /** What is found out about how agents are started here. */
+  readonly spawning: Spawning = { tools: new Set(), childTools: new Set(), missed: false };
+  readonly #spawning: Spawning;
   /** Calls taken for side calls whose replies later histories hold as their summaries. */
   readonly lateSummaries = new Set<number>();
 
-  /** `summaries`: calls that are known to have written one. */
+  /** `summaries`: calls that are known to have written one. `spawning`: what is known of how agents are started. */
   constructor(
     calls: readonly LinkCall[],
     tree: MessageTree,
     replies: ReplyIndex,
     threads: Threads,
     anyTools: boolean,
-    summaries: ReadonlySet<number>,
+    { summaries, spawning }: Known,
   ) {
     this.#summaries = summaries;
+    this.#spawning = spawning ?? this.spawning;
     this.#calls = calls;
     this.#tree = tree;
     this.#replies = replies;
@@ -76,14 +95,16 @@ export class RootClassifier {
     const summarises = this.#summarises(call);
     if (summarises) return summarises;
     const summary = this.summaryIn(call);
-    const task = this.#taskIn(call);
+    // An agent that is known, in a request without tools: not at its beginning.
+    const aside = call.toolless === true && this.#anyTools && this.#threads.namedBy(call) !== null;
+    const task = aside ? null : this.#taskIn(call);
     // A task may quote what an agent found; a summary may quote a task. The longer quotation explains the other.
     const asked = call.identity.compacted === true || summary?.evidence.includes('summary-asked');
     if (summary && (!task || (asked ? summary.anchors >= task.anchors : summary.anchors > task.anchors))) {
       return { kind: 'compacted', of: summary.of, evidence: summary.evidence };
     }
     if (task) return this.#spawned(call, task);
-    return this.#side(call) ?? this.#spawnedByHeader(call) ?? this.#afterLostReply(call);
+    return this.#side(call) ?? this.#spawnedInTool(call) ?? this.#afterLostReply(call);
   }
 
   /** One reply may give the same task to several agents: then equal first requests are not one sampled again. */
@@ -133,7 +154,8 @@ export class RootClassifier {
     if (best) return best;
     for (const { at, coverage, anchors } of this.#replies.outsideIn(text, call.at)) {
       // What seemed outside the work turns out to be its summary.
-      if (coverage >= SUMMARY_UNASKED && anchors >= FEW_ANCHORS) this.lateSummaries.add(at);
+      if (coverage < SUMMARY_UNASKED || anchors < FEW_ANCHORS) continue;
+      for (const attempt of this.#tree.requestsAt(this.#calls[at]!.node)) this.lateSummaries.add(attempt);
     }
     return null;
   }
@@ -149,11 +171,12 @@ export class RootClassifier {
       calls.slice(-RECENT_CALLS).flatMap((at) => {
         const source = this.#calls[at]!;
         const words = wordsOf(source.replyText);
-        if (words.length === 0 || words.length >= FEW_WORDS) return [];
+        if (words.length === 0 || words.length >= 2 * FEW_WORDS) return [];
         if (!holds(words) && !holds(words.slice(0, Math.ceil(words.length / 2)))) return [];
         if (this.#wasAskedForSummary(source)) return [{ at, coverage: SUMMARY_ASKED, anchors: 1 }];
-        const kept = this.#keepsTurnBefore(source, call) && holds(words);
-        return kept ? [{ at, coverage: 1, anchors: FEW_ANCHORS }] : [];
+        const whole = holds(words) && words.length >= 2;
+        const likely = this.#keepsTurnBefore(source, call) || this.#isLastWord(source, call);
+        return whole && likely ? [{ at, coverage: 1, anchors: FEW_ANCHORS }] : [];
       }),
     );
   }
@@ -163,8 +186,33 @@ export class RootClassifier {
     const { attachment } = this.#calls[this.#firstAttempt(source.at)]!;
     if (attachment.kind !== 'extends') return false;
     const before = this.#calls[attachment.of]!.entry.sampled;
-    const last = this.#tree.content(call.turn);
-    return before !== null && last !== null && last.key === replyKey(before.reply.parts);
+    const last = this.#tree.between(0, call.node).findLast(({ role }) => role === 'assistant');
+    return before !== null && last !== undefined && last.key === replyKey(before.reply.parts);
+  }
+
+  /** Did an agent say that last, asked by a user behind results of its tools, before its history begins anew? */
+  #isLastWord(source: LinkCall, call: LinkCall): boolean {
+    const asked = source.node === -1 ? null : this.#tree.content(source.node);
+    return (
+      asked?.role === 'user' &&
+      source.turn !== 0 &&
+      source.delivered &&
+      source.tools === call.tools &&
+      source.finish <= call.start &&
+      this.#threads.lastOf(source.thread) === source.at
+    );
+  }
+
+  /** A call and all its repetitions. */
+  attempts(first: number): number[] {
+    const all = [first];
+    for (const attempt of all) {
+      const again = this.extendedBy(attempt).filter(
+        (later) => this.#calls[later]!.attachment.kind === 'repeats',
+      );
+      if (all.length < ATTEMPTS) all.push(...again);
+    }
+    return all;
   }
 
   /**
@@ -172,14 +220,7 @@ export class RootClassifier {
    * arrived before `call` the last to finish.
    */
   takenTwin(at: number, call: LinkCall): number {
-    const first = this.#firstAttempt(at);
-    const attempts = [first];
-    for (const attempt of attempts) {
-      const again = this.extendedBy(attempt).filter(
-        (later) => this.#calls[later]!.attachment.kind === 'repeats',
-      );
-      if (attempts.length < ATTEMPTS) attempts.push(...again);
-    }
+    const attempts = this.attempts(this.#firstAttempt(at));
     const key = (one: LinkCall): string => replyKey(one.entry.sampled!.reply.parts);
     const own = this.#calls[at]!;
     if (attempts.length === 1 || !own.sampled) return at;
@@ -196,9 +237,18 @@ export class RootClassifier {
   settle(call: LinkCall): void {
     const { attachment } = call;
     this.#threads.join(call, this.#threadOf(call));
-    if (attachment.kind === 'spawned') this.#taken.add(`${attachment.of}:${attachment.use}`);
+    if (attachment.kind === 'spawned') {
+      const { of, use, evidence } = attachment;
+      this.#taken.add(`${of}:${use}`);
+      if (evidence.includes('task-text')) this.#learnSpawning(call, this.#calls[of]!.uses[use]);
+    }
     if (!call.sampled && call.entry.end?.status === 400 && call.thread !== -1) this.#refused.add(call.at);
     if ('of' in attachment) (this.#children[attachment.of] ??= []).push(call.at);
+  }
+
+  #learnSpawning(call: LinkCall, use: ToolUse | undefined): void {
+    if (use) this.spawning.tools.add(use.name);
+    if (call.tools !== null) this.spawning.childTools.add(call.tools);
   }
 
   #threadOf(call: LinkCall): number {
@@ -221,13 +271,14 @@ export class RootClassifier {
     const threads = this.#threads;
     const name = agentName(call);
     const subagent = name !== null ? name !== '' : call.identity.requestClass === 'subagent';
-    const known = name === null ? null : threads.named(name);
+    const known = threads.namedBy(call);
     if (known !== null) return known;
     if (subagent) {
-      const parent = call.identity.parentAgent ?? '';
-      return threads.open(threads.named(parent) ?? (threads.all.length > 0 ? 0 : null), null, true);
+      return threads.open(threads.parentNamedBy(call) ?? (threads.all.length > 0 ? 0 : null), null, true);
     }
-    if (threads.all.length === 0) return threads.open(null, null, false);
+    // A conversation from its first message on is a session of its own; a later part belongs to one that is known.
+    const whole = !call.fragment && call.node !== -1 && call.turn === 0;
+    if (threads.all.length === 0 || name === '' || whole) return threads.open(null, null, false);
     return threads.withTools(call) ?? 0;
   }
 
@@ -249,7 +300,7 @@ export class RootClassifier {
 
   /** A summary is written with the tools of the history that it replaces, or with none. */
   #hasSameTools(source: LinkCall, call: LinkCall): boolean {
-    return source.tools === null || source.tools === call.tools || source.toolless === true;
+    return source.tools === null || source.tools === call.tools || source.toolless !== false;
   }
 
   #goesOn(at: number): boolean {
@@ -273,10 +324,7 @@ export class RootClassifier {
 
   #taskIn(call: LinkCall): TaskHit | null {
     // Two agents may be given the same words: what is not new counts as well.
-    const text = this.#tree
-      .between(0, call.node)
-      .flatMap(({ role, text: said }) => (role === 'user' ? [said] : []))
-      .join('\n');
+    const text = this.#saidTo(call);
     let best: (TaskHit & { rank: number }) | null = null;
     for (const found of this.#replies.tasksIn(text, call.at)) {
       if (found.coverage < TASK) continue;
@@ -307,8 +355,9 @@ export class RootClassifier {
   }
 
   #namesParent(call: LinkCall, source: LinkCall): boolean {
-    const parent = call.identity.parentAgent ?? (call.identity.agent === undefined ? null : '');
-    return parent !== null && this.#threads.named(parent) === source.thread;
+    const { agent, parentAgent } = call.identity;
+    if (agent === undefined && parentAgent === undefined) return false;
+    return this.#threads.parentNamedBy(call) === source.thread;
   }
 
   #spawned(call: LinkCall, task: TaskHit): Attachment {
@@ -316,26 +365,67 @@ export class RootClassifier {
     const evidence: Evidence[] = [task.coverage >= TASK_WHOLE ? 'task-text' : 'task-part'];
     if (this.#isOpen(task.at)) evidence.push('in-tool');
     const name = agentName(call);
-    if (name === '' || (name !== null && this.#threads.named(name) !== null)) evidence.push('header-against');
+    if (name === '' || this.#threads.namedBy(call) !== null) evidence.push('header-against');
     else if (name !== null) evidence.push('header-agent');
     if (!source.delivered) evidence.push('undelivered');
     return { kind: 'spawned', of: task.at, use: task.use, evidence };
   }
 
-  /** Without a task in its words: headers say that an agent calls, and a tool call is open in which it may run. */
-  #spawnedByHeader(call: LinkCall): Attachment | null {
+  /**
+   * Without a task in its words: an agent calls, as headers or its tools say, and a tool call is open in which it may
+   * run, of the tool that is known to start agents if one is.
+   */
+  #spawnedInTool(call: LinkCall): Attachment | null {
     const name = agentName(call);
-    if (name === null || name === '' || this.#threads.named(name) !== null) return null;
-    const parent = this.#threads.named(call.identity.parentAgent ?? '');
-    if (parent === null) return null;
-    for (const at of this.#threads.all[parent]!.calls.slice(-4).reverse()) {
-      const source = this.#calls[at]!;
-      const use = source.uses.findIndex((_, i) => !this.#taken.has(`${at}:${i}`));
-      if (use !== -1 && this.#isOpen(at) && source.finish <= call.start) {
-        return { kind: 'spawned', of: at, use, evidence: ['header-agent', 'in-tool'] };
+    const named = name !== null && name !== '' && this.#threads.namedBy(call) === null;
+    const { tools, childTools } = this.#spawning;
+    const likely = name === null && call.tools !== null && childTools.has(call.tools);
+    if (!named && !likely) {
+      if (name === null && call.turn === 0 && call.toolless === false) this.spawning.missed = true;
+      return null;
+    }
+    const text = this.#saidTo(call);
+    let best: { at: number; use: number; words: number; open: boolean } | null = null;
+    for (const at of this.#finishedBefore(call, named)) {
+      const open = this.#isOpen(at);
+      for (const [i, use] of this.#calls[at]!.uses.entries()) {
+        if (this.#taken.has(`${at}:${i}`) || (tools.size > 0 && !tools.has(use.name))) continue;
+        const words = Math.max(0, ...use.text.split('\n').map((said) => wordsHeld(text, said)));
+        if (!open && (words === 0 || tools.size === 0)) continue;
+        if (!best || words > best.words || (words === best.words && open && !best.open))
+          best = { at, use: i, words, open };
       }
     }
-    return null;
+    if (tools.size === 0) this.spawning.missed = true;
+    if (!best) return null;
+    const evidence: Evidence[] = [];
+    if (named) evidence.push('header-agent');
+    if (best.open) evidence.push('in-tool');
+    if (tools.size > 0) evidence.push('agent-tool');
+    if (best.words > 0) evidence.push('task-part');
+    return { kind: 'spawned', of: best.at, use: best.use, evidence };
+  }
+
+  /** Replies, the latest first, that were there when that call began: of the parent that headers name, or of anybody. */
+  #finishedBefore(call: LinkCall, named: boolean): number[] {
+    const parent = this.#threads.parentNamedBy(call);
+    const threads = named ? (parent === null ? [] : [this.#threads.all[parent]!]) : this.#threads.all;
+    const there = threads
+      .slice(-RECENT_THREADS)
+      .flatMap(({ calls }) => calls.slice(-RECENT_CALLS))
+      .filter((at) => {
+        const { finish, delivered, sampled } = this.#calls[at]!;
+        return delivered && sampled && finish <= call.start;
+      });
+    return [...new Set(there.map((at) => this.takenTwin(at, call)))].sort((a, b) => b - a);
+  }
+
+  /** All that users said to a call, old and new. */
+  #saidTo(call: LinkCall): string {
+    return this.#tree
+      .between(0, call.node)
+      .flatMap(({ role, text }) => (role === 'user' ? [text] : []))
+      .join('\n');
   }
 
   /**
@@ -348,12 +438,13 @@ export class RootClassifier {
       const last = at === undefined ? undefined : this.#calls[at]!;
       if (!last?.replyLost || last.finish > call.start || this.#isContinued(last.at)) continue;
       const sameTools = last.tools !== null && last.tools === call.tools;
+      const parent = agentName(call) === null ? last.thread : this.#threads.parentNamedBy(call);
       if (this.#wasAskedForSummary(last) && (sameTools || last.toolless === true)) {
         return { kind: 'compacted', of: last.at, evidence: ['summary-asked', 'reply-lost'] };
       }
       const agent = agentName(call);
-      const named = agent !== null && agent !== '' && this.#threads.named(agent) === null;
-      if (!sameTools && call.toolless === false && agent !== '') {
+      const named = agent !== null && agent !== '' && this.#threads.namedBy(call) === null;
+      if (!sameTools && call.toolless === false && agent !== '' && parent === last.thread) {
         const use = this.extendedBy(last.at).length;
         const evidence: Evidence[] = ['reply-lost', 'in-tool', ...(named ? (['header-agent'] as const) : [])];
         return { kind: 'spawned', of: last.at, use, evidence };
@@ -381,14 +472,14 @@ export class RootClassifier {
       .tasksIn(texts.join('\n'), call.at)
       .filter(({ at, coverage }) => coverage >= 0.5 && this.#calls[at]!.thread !== -1);
     const latest = Math.max(-1, ...quoted.map(({ at }) => at), ...tasks.map(({ at }) => at));
+    const end = latest === -1 ? null : this.#quotedEnd(latest, texts.join('\n'), call);
     // An agent may be asked for a summary of something else; then its task is all that it quotes.
     const itself = [...quoted, ...tasks].some(({ at }) => this.#goesOn(at) || this.#isTakenUp(at));
     const threads = new Set([...quoted, ...tasks].map(({ at }) => this.#calls[at]!.thread));
     const refused = this.#refusedCall(threads);
     const claimed = requestClass === 'compaction' || this.#summaries.has(call.at);
     if (!claimed && (asked ? !itself && refused === null : !itself || refused === null)) return null;
-    const quotedEnd = latest === -1 ? null : this.#threads.lastOf(this.#calls[latest]!.thread);
-    const of = refused ?? quotedEnd ?? this.#endOfOnlyMain();
+    const of = refused ?? end ?? this.#endOfOnlyMain();
     if (of === null) return null;
     const evidence: Evidence[] = [];
     if (latest !== -1) evidence.push('conversation-text');
@@ -397,6 +488,24 @@ export class RootClassifier {
     if (of === refused) evidence.push('refused');
     this.#refused.delete(of);
     return { kind: 'summarises', of, evidence };
+  }
+
+  /** From a call whose reply a request quotes on to the last one that it may quote: as far as one follows the other. */
+  #quotedEnd(from: number, text: string, call: LinkCall): number {
+    const words = wordsOf(text).join(' ');
+    const stands = (said: string): boolean => words.includes(wordsOf(said).join(' '));
+    // The next version of a summary: what went on from that one is kept beside it.
+    if (this.#isTakenUp(from)) return this.#threads.lastOf(this.#calls[from]!.thread);
+    for (let at = this.takenTwin(from, call); ;) {
+      const next = this.extendedBy(at).findLast((later) => {
+        const one = this.#calls[later]!;
+        if (one.attachment.kind === 'spawned' || one.finish > call.start || !one.delivered) return false;
+        const said = [one.replyText, ...one.uses.flatMap((use) => use.text.split('\n'))];
+        return one.sampled && said.every(stands);
+      });
+      if (next === undefined) return at;
+      at = next;
+    }
   }
 
   /** A summary that stands in a history: a request that quotes it asks for its next version. */
@@ -422,4 +531,13 @@ export class RootClassifier {
     if (call.toolless === true && this.#anyTools) return { kind: 'side' };
     return call.identity.requestClass === 'side' && call.toolless === null ? { kind: 'side' } : null;
   }
+}
+
+/** Words that a text shares with the beginning of a task, in their order. */
+function wordsHeld(text: string, task: string): number {
+  const all = ` ${wordsOf(text).join(' ')} `;
+  const words = wordsOf(task);
+  let count = 0;
+  while (count < words.length && all.includes(` ${words.slice(0, count + 1).join(' ')} `)) count++;
+  return count;
 }

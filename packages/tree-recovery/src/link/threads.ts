@@ -1,3 +1,4 @@
+import type { Identity } from '@treeward/telemetry';
 import type { LinkCall } from './link-call.js';
 
 /** The calls of one agent, whatever became of its history. */
@@ -27,14 +28,24 @@ export class Threads {
     call.thread = thread;
     if (thread === -1) return;
     this.all[thread]!.calls.push(call.at);
-    const name = agentName(call);
+    const name = agentKey(call);
     if (name !== null && !this.#byAgent.has(name)) this.#byAgent.set(name, thread);
     if (call.tools !== null) this.#byTools.set(call.tools, thread);
   }
 
-  /** The thread whose calls named that agent. */
-  named(agent: string): number | null {
-    return this.#byAgent.get(agent) ?? null;
+  /** The thread of the agent that this call names as its own. */
+  namedBy(call: LinkCall): number | null {
+    const key = agentKey(call);
+    return key === null ? null : (this.#byAgent.get(key) ?? null);
+  }
+
+  /** The thread of the agent that headers name as the parent; without one the main agent of the session. */
+  parentNamedBy({ identity: { parentAgent, session } }: LinkCall): number | null {
+    const byAgent = this.#byAgent;
+    if (parentAgent !== undefined) return byAgent.get(`agent ${parentAgent}`) ?? null;
+    // Some harnesses name the session of the parent, which may be an agent itself.
+    const named = session === undefined ? undefined : byAgent.get(`agent ${session}`);
+    return named ?? byAgent.get(mainOf(session)) ?? byAgent.get(mainOf(undefined)) ?? null;
   }
 
   /** The thread that last used the same tools. */
@@ -57,4 +68,13 @@ export function agentName({ identity }: LinkCall): string | null {
     return '';
   }
   return null;
+}
+
+const mainOf = (session: Identity['session']): string => `main ${session ?? ''}`;
+
+/** Several sessions may stand in one record, each with a main agent of its own. */
+function agentKey(call: LinkCall): string | null {
+  const name = agentName(call);
+  if (name === null) return null;
+  return name === '' ? mainOf(call.identity.session) : `agent ${name}`;
 }

@@ -7,7 +7,7 @@ const SIMILAR = 0.7;
 const EDITED = 0.5;
 
 /** What asks a model to sum up a conversation. */
-const SUMMARY = /summar|\brecap|compact(?:ed|ion|ing)?\b|condens/i;
+const SUMMARY = /summar|\bsum(?:s|med|ming)? up\b|\brecap|compact(?:ed|ion|ing)?\b|condens/i;
 
 export function asksForSummary(text: string): boolean {
   return SUMMARY.test(text);
