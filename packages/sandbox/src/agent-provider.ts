@@ -1,14 +1,22 @@
 import { TreewardError } from '@treeward/base';
 import { AgentSandbox } from './agent-sandbox.js';
-import { checkMounts } from './bwrap-arguments.js';
+import { checkCovers, checkMounts } from './check-mounts.js';
 import { CounterSet, type SandboxCounters } from './counters.js';
 import type { Launched } from './launch.js';
 import { Limiter } from './limiter.js';
 import { resolveLimits } from './limits.js';
 import { LowerCache, type Lower } from './lower-cache.js';
-import { createOwnerFolder, type OwnerFolder } from './owner.js';
+import { createOwnerFolder, UIDS, type OwnerFolder } from './owner.js';
 import { removeTree } from './remove-tree.js';
-import type { Mount, Sandbox, SandboxLimits, SandboxOptions, SandboxProvider, SandboxTier } from './types.js';
+import type {
+  Cover,
+  Mount,
+  Sandbox,
+  SandboxLimits,
+  SandboxOptions,
+  SandboxProvider,
+  SandboxTier,
+} from './types.js';
 
 /** What both providers take. */
 export interface AgentProviderOptions {
@@ -32,6 +40,9 @@ export interface StartRequest {
   lower: Lower;
   mounts: readonly Mount[];
   modelDirectory: string | null;
+  /** Directories shown read-only below the workspace; the lower layer has an empty directory there. */
+  covers: readonly Cover[];
+  uid: number;
   trace: boolean;
   ttl: number;
   signal: AbortSignal;
@@ -77,11 +88,11 @@ export abstract class AgentProvider implements SandboxProvider {
 
   /**
    * Checks the options, waits for a turn and starts.
-   * @param owner uid that task copies belong to inside; undefined: the caller's
+   * @param asRoot task copies belong to the uid inside, not to the caller
    */
   protected async create(
     options: SandboxOptions,
-    owner: number | undefined,
+    asRoot: boolean,
     start: (request: StartRequest) => Promise<Started>,
   ): Promise<Sandbox> {
     const { id } = options;
@@ -94,6 +105,9 @@ export abstract class AgentProvider implements SandboxProvider {
     if (this.#alive.has(id)) throw new TreewardError('SANDBOX_E_OPTIONS', `id ${id} is in use`);
     const limits = resolveLimits(options.limits);
     const mounts = checkMounts(options.mounts);
+    const covers = checkCovers(options.covers);
+    const uid = UIDS[options.user ?? 'task'];
+    const owner = asRoot ? { uid, gid: uid } : undefined;
     const modelDirectory =
       options.network.kind === 'model-socket'
         ? checkMounts([{ host: options.network.directory, inside: '/run/model' }])[0]!.host
@@ -106,37 +120,40 @@ export abstract class AgentProvider implements SandboxProvider {
         const timeout = AbortSignal.timeout(this.options.createTimeout);
         const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
         signal.throwIfAborted();
-        const { folder, lowers } = this.#prepare(owner);
-        const lower = await lowers.acquire(options.workspaceFrom);
+        const { folder, lowers } = this.#prepare();
+        const held: Lower[] = [];
+        const hold = async (...args: Parameters<LowerCache['acquire']>): Promise<Lower> => {
+          const lower = await lowers.acquire(...args);
+          held.push(lower);
+          return lower;
+        };
+        const release = (): void => held.forEach((lower) => lower.release());
         try {
-          const { ttl } = this.options;
-          const trace = options.trace ?? false;
+          const covered = covers.map(({ path }) => path);
+          const lower = await hold(options.workspaceFrom, { owner, covered });
+          const copies: Cover[] = [];
+          for (const { host, path } of covers)
+            copies.push({ host: (await hold(host, { owner })).path, path });
           const parts = await start({
-            id,
-            folder,
-            limits,
-            lower,
-            mounts,
-            modelDirectory,
-            trace,
-            ttl,
-            signal,
+            ...{ id, folder, limits, lower, mounts, modelDirectory, covers: copies, uid, signal },
+            ttl: this.options.ttl,
+            trace: options.trace ?? false,
           });
           this.counterSet.add('created');
           this.counterSet.time('create', performance.now() - started);
           const sandbox = new AgentSandbox({
             ...parts,
             id,
-            lower,
+            lower: { ...lower, release },
             disk: limits.disk,
             counters: this.counterSet,
-            adopt: (copy) => lowers.adopt(copy),
+            adopt: (copy) => lowers.adopt((target) => copy(target, owner), owner),
             onDestroyed: forget,
           });
           this.#alive.set(id, sandbox);
           return sandbox;
         } catch (error) {
-          lower.release();
+          release();
           throw error;
         }
       });
@@ -156,11 +173,10 @@ export abstract class AgentProvider implements SandboxProvider {
     }
   }
 
-  #prepare(owner: number | undefined): { folder: OwnerFolder; lowers: LowerCache } {
+  #prepare(): { folder: OwnerFolder; lowers: LowerCache } {
     if (!this.#ground) {
       const folder = createOwnerFolder(this.options.root, this.options.run);
-      const ids = owner === undefined ? undefined : { uid: owner, gid: owner };
-      this.#ground = { folder, lowers: new LowerCache(folder.lower, ids) };
+      this.#ground = { folder, lowers: new LowerCache(folder.lower) };
     }
     return this.#ground;
   }

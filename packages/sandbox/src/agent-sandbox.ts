@@ -4,8 +4,8 @@ import { TreewardError } from '@treeward/base';
 import { BASE_ENV } from './bwrap-arguments.js';
 import type { CounterSet } from './counters.js';
 import type { Launched } from './launch.js';
-import type { Lower, LowerCache } from './lower-cache.js';
-import { copyTree } from './tree.js';
+import type { Lower } from './lower-cache.js';
+import { copyTree, type CopyOptions } from './tree.js';
 import type {
   Execution,
   FileChange,
@@ -30,7 +30,8 @@ export interface AgentSandboxParts {
   disk: number;
   counters: CounterSet;
   oomKills: () => Promise<number>;
-  adopt: LowerCache['adopt'];
+  /** Keeps a copy that `copy` makes in an empty directory, with the owner its files should have. */
+  adopt: (copy: (target: string, owner: CopyOptions['owner']) => Promise<number>) => Promise<Snapshot>;
   onDestroyed: () => void;
 }
 

@@ -3,7 +3,7 @@ import { AgentProvider, type AgentProviderOptions } from './agent-provider.js';
 import { oomKills } from './cgroups.js';
 import { launch } from './launch.js';
 import { inspectMachine, type Machine } from './machine.js';
-import { defaultRoot, SANDBOX_UID } from './owner.js';
+import { defaultRoot } from './owner.js';
 import { launchUnsafe } from './unsafe.js';
 import { sweepRoot } from './sweep.js';
 import { stracePath } from './trace.js';
@@ -91,8 +91,7 @@ export class BubblewrapProvider extends AgentProvider {
 
   #open(options: SandboxOptions, machine: Machine | null, tier: SandboxTier): Promise<Sandbox> {
     const strace = options.trace && machine ? stracePath() : null;
-    const owner = machine?.mechanism === 'root' ? SANDBOX_UID : undefined;
-    return this.create(options, owner, async (request) => {
+    return this.create(options, machine?.mechanism === 'root', async (request) => {
       const cgroups = machine?.cgroups;
       return {
         launched: machine ? await launch({ ...request, machine, strace }) : await launchUnsafe(request),

@@ -1,9 +1,8 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
-import { join, posix } from 'node:path';
-import { TreewardError } from '@treeward/base';
+import { existsSync, lstatSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { scratchSizes } from './limits.js';
-import { HOME, SANDBOX_UID, type OwnerFolder } from './owner.js';
-import type { Mount, SandboxLimits } from './types.js';
+import { HOME, type OwnerFolder } from './owner.js';
+import type { Cover, Mount, SandboxLimits } from './types.js';
 
 export const WORKSPACE = '/workspace';
 export const MODEL_PORT = 8080;
@@ -15,31 +14,6 @@ export const BASE_ENV: Readonly<Record<string, string>> = {
   USER: 'sandbox',
 };
 
-const RESERVED = ['/', '/proc', '/dev', '/sys', '/etc', '/run', '/tmp', '/usr', '/bin', '/lib', WORKSPACE];
-const RESERVED_BELOW = ['/proc', '/dev', '/sys', WORKSPACE];
-
-/** Mounts with resolved sources, parents before children. @throws TreewardError SANDBOX_E_OPTIONS naming the mount */
-export function checkMounts(mounts: readonly Mount[] = []): Mount[] {
-  const checked = mounts.map(({ host, inside }) => {
-    const bad = (why: string): TreewardError =>
-      new TreewardError('SANDBOX_E_OPTIONS', `mount ${host} → ${inside}: ${why}`, {
-        data: { field: 'mounts', file: host },
-      });
-    if (!posix.isAbsolute(inside) || posix.normalize(inside) !== inside || inside.endsWith('/')) {
-      throw bad('the inside path must be absolute and plain');
-    }
-    if (RESERVED.includes(inside) || RESERVED_BELOW.some((path) => inside.startsWith(`${path}/`))) {
-      throw bad('that place is taken');
-    }
-    try {
-      return { host: realpathSync(host), inside };
-    } catch {
-      throw bad('the host path does not exist');
-    }
-  });
-  return checked.sort((a, b) => a.inside.length - b.inside.length);
-}
-
 export interface BwrapRequest {
   bwrap: string;
   folder: OwnerFolder;
@@ -47,6 +21,9 @@ export interface BwrapRequest {
   directory: string;
   limits: SandboxLimits;
   mounts: readonly Mount[];
+  /** Shown below the workspace, over directories that its lower layer has. */
+  covers: readonly Cover[];
+  uid: number;
   /** Where the model socket's directory is readable for bwrap. */
   modelDirectory: string | null;
   /** Limits for tiers without cgroups. */
@@ -70,7 +47,7 @@ export function bwrapCommand(request: BwrapRequest): string[] {
       '--new-session',
       '--as-pid-1',
     ],
-    ...['--uid', String(SANDBOX_UID), '--gid', String(SANDBOX_UID), '--hostname', 'sandbox'],
+    ...['--uid', String(request.uid), '--gid', String(request.uid), '--hostname', 'sandbox'],
     // bwrap makes parents 0700; tools look at these.
     ...['/etc', '/opt', '/run', '/var'].flatMap((path) => ['--perms', '0755', '--dir', path]),
     ...['--ro-bind', '/usr', '/usr'],
@@ -86,6 +63,7 @@ export function bwrapCommand(request: BwrapRequest): string[] {
     ...(request.modelDirectory ? ['--ro-bind', request.modelDirectory, '/run/model'] : []),
     ...request.mounts.flatMap(({ host, inside }) => ['--ro-bind', host, inside]),
     ...['--bind', join(directory, 'm'), WORKSPACE, '--chdir', WORKSPACE],
+    ...request.covers.flatMap(({ host, path }) => ['--ro-bind', host, `${WORKSPACE}/${path}`]),
     // The root is bwrap's own tmpfs without a size: writable it would be a disk without a limit.
     ...['--remount-ro', '/'],
     '--clearenv',

@@ -1,4 +1,5 @@
 export type {
+  Cover,
   Execution,
   FileChange,
   Mount,
@@ -10,6 +11,7 @@ export type {
   SandboxProvider,
   SandboxSession,
   SandboxTier,
+  SandboxUser,
   Snapshot,
 } from './types.js';
 export { BubblewrapProvider, type BubblewrapOptions } from './bubblewrap.js';

@@ -9,7 +9,7 @@ import { orFailure, settlesWithin, watch } from './child.js';
 import { createCgroup, killCgroup, removeCgroup } from './cgroups.js';
 import { overlayChanges } from './changes.js';
 import type { Machine } from './machine.js';
-import { HOME, removeLease, SANDBOX_UID, sandboxDirectory, writeLease } from './owner.js';
+import { HOME, removeLease, sandboxDirectory, writeLease } from './owner.js';
 import { processStart } from './processes.js';
 import { readTrace, TRACE_FILE, tracer } from './trace.js';
 import { at, openDirectory } from './tree.js';
@@ -112,6 +112,7 @@ function start(request: LaunchRequest, directory: string, procs: readonly string
   // not walk to, say, /root/.cache.
   const sources = [
     ...request.mounts.map(({ host }) => host),
+    ...request.covers.map(({ host }) => host),
     ...(request.modelDirectory ? [request.modelDirectory] : []),
   ];
   const reachable = (host: string): string =>
@@ -122,6 +123,8 @@ function start(request: LaunchRequest, directory: string, procs: readonly string
     directory,
     limits: request.limits,
     mounts: request.mounts.map(({ host, inside }) => ({ host: reachable(host), inside })),
+    covers: request.covers.map(({ host, path }) => ({ host: reachable(host), path })),
+    uid: request.uid,
     modelDirectory: request.modelDirectory && reachable(request.modelDirectory),
     rlimits: machine.cgroups === null,
   });
@@ -136,7 +139,7 @@ function start(request: LaunchRequest, directory: string, procs: readonly string
       [
         ...['launch', '--dir', directory, '--lower', request.lower.path],
         ...['--disk', String(request.limits.disk), '--inodes', '200k'],
-        ...(asRoot ? ['--uid', String(SANDBOX_UID), '--gid', String(SANDBOX_UID)] : ['--userns']),
+        ...(asRoot ? ['--uid', String(request.uid), '--gid', String(request.uid)] : ['--userns']),
         ...procs.flatMap((file) => ['--cgroup', file]),
         ...binds,
         ...['--', ...(request.strace ? tracer(request.strace, directory) : []), ...command],

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
+import { closeSync, constants, lstatSync, mkdirSync, openSync } from 'node:fs';
 import { chmod, lchown, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TreewardError } from '@treeward/base';
@@ -17,6 +17,13 @@ export interface Lower {
   release(): void;
 }
 
+export interface LowerOptions {
+  /** Who owns the copy; absent: the caller. */
+  owner: CopyOptions['owner'];
+  /** Paths where a mount will stand: whatever is there is left out, and an empty directory made. */
+  covered?: readonly string[];
+}
+
 interface Entry {
   ready: Promise<{ path: string; bytes: number }>;
   users: number;
@@ -28,36 +35,37 @@ interface Entry {
  */
 export class LowerCache {
   readonly #directory: string;
-  readonly #owner: { uid: number; gid: number } | undefined;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(directory: string, owner: { uid: number; gid: number } | undefined) {
+  constructor(directory: string) {
     this.#directory = directory;
-    this.#owner = owner;
   }
 
   /**
    * @throws TreewardError SANDBOX_E_OPTIONS when it is no directory or no snapshot of ours, SANDBOX_E_TREE when it holds
    * devices
    */
-  async acquire(source: string | Snapshot | undefined): Promise<Lower> {
-    if (typeof source === 'object') return this.#hold(this.#snapshot(source));
-    const key = source === undefined ? 'empty' : await fingerprint(source);
-    let entry = this.#entries.get(key);
-    if (!entry)
-      entry = this.#add(key, source === undefined ? () => Promise.resolve(0) : this.#copyOf(source));
-    return this.#hold(entry);
+  async acquire(source: string | Snapshot | undefined, options: LowerOptions): Promise<Lower> {
+    const { owner, covered = [] } = options;
+    if (typeof source === 'object') {
+      const entry = this.#snapshot(source);
+      if (!covered.length) return this.#hold(entry);
+      source = (await entry.ready).path;
+    }
+    const content = source === undefined ? 'empty' : await fingerprint(source);
+    const key = [content, owner?.uid ?? 'own', ...covered.map((path) => path.replaceAll('/', '+'))].join('-');
+    return this.#hold(this.#entries.get(key) ?? this.#add(key, copier(source, options), owner));
   }
 
-  /** Keeps what `copy` makes: it is given an empty directory and the owner that the files should have. */
-  async adopt(copy: (target: string, owner: CopyOptions['owner']) => Promise<number>): Promise<Snapshot> {
+  /** Keeps what `copy` makes in an empty directory. */
+  async adopt(copy: Copier, owner: CopyOptions['owner']): Promise<Snapshot> {
     const id = `${SNAPSHOT}${randomUUID()}`;
-    const { bytes, release } = await this.#hold(this.#add(id, (target) => copy(target, this.#owner)));
+    const { bytes, release } = await this.#hold(this.#add(id, copy, owner));
     return { id, bytes, release };
   }
 
-  #add(key: string, copy: (target: string) => Promise<number>): Entry {
-    const entry = { users: 0, ready: this.#make(copy, join(this.#directory, key)) };
+  #add(key: string, copy: Copier, owner: CopyOptions['owner']): Entry {
+    const entry = { users: 0, ready: this.#make(copy, join(this.#directory, key), owner) };
     this.#entries.set(key, entry);
     entry.ready.catch(() => this.#entries.delete(key));
     return entry;
@@ -88,20 +96,10 @@ export class LowerCache {
     }
   }
 
-  #copyOf(source: string) {
-    return async (target: string): Promise<number> => {
-      const fd = openSource(source);
-      try {
-        return await copyTree(fd, target, { owner: this.#owner, maxBytes: MAX_BYTES, special: 'refuse' });
-      } finally {
-        closeSync(fd);
-      }
-    };
-  }
-
   async #make(
-    copy: (target: string) => Promise<number>,
+    copy: Copier,
     target: string,
+    owner: CopyOptions['owner'],
   ): Promise<{ path: string; bytes: number }> {
     const temporary = `${target}.tmp`;
     await removeTree(temporary);
@@ -113,7 +111,7 @@ export class LowerCache {
       await removeTree(temporary);
       throw error;
     }
-    if (this.#owner) await lchown(temporary, this.#owner.uid, this.#owner.gid);
+    if (owner) await lchown(temporary, owner.uid, owner.gid);
     await chmod(temporary, 0o755);
     await rename(temporary, target);
     return { path: target, bytes };
@@ -137,6 +135,38 @@ export class LowerCache {
         })
         .catch(() => undefined);
     }
+  }
+}
+
+type Copier = (target: string) => Promise<number>;
+
+/** Copies the source without what is covered. */
+function copier(source: string | undefined, { owner, covered = [] }: LowerOptions): Copier {
+  return async (target) => {
+    let bytes = 0;
+    if (source !== undefined) {
+      const fd = openSource(source);
+      try {
+        bytes = await copyTree(fd, target, { owner, maxBytes: MAX_BYTES, special: 'refuse' });
+      } finally {
+        closeSync(fd);
+      }
+    }
+    for (const path of covered) await clear(target, path, owner);
+    return bytes;
+  };
+}
+
+/** In a copy that nobody else has yet: no race, but links that must not be followed. */
+async function clear(target: string, path: string, owner: CopyOptions['owner']): Promise<void> {
+  const names = path.split('/');
+  for (let depth = 1; depth <= names.length; depth++) {
+    const at = join(target, ...names.slice(0, depth));
+    const isDirectory = lstatSync(at, { throwIfNoEntry: false })?.isDirectory() ?? false;
+    if (isDirectory && depth < names.length) continue;
+    await removeTree(at);
+    mkdirSync(at, { mode: 0o755 });
+    if (owner) await lchown(at, owner.uid, owner.gid);
   }
 }
 

@@ -1,16 +1,18 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { agentBinary } from './agent-binary.js';
-import { SANDBOX_UID } from './owner.js';
 
 const exec = promisify(execFile);
 
 /**
  * Makes a sandbox's workspace (init/mounts.c) where the whole host sees it, for a daemon that can bind only that.
- * @param disk bytes
+ * @param options bytes of disk, and the uid that may write to it
  */
-export async function mountWorkspace(directory: string, lower: string, disk: number): Promise<void> {
-  const uid = String(SANDBOX_UID);
+export async function mountWorkspace(
+  directory: string,
+  { lower, disk, uid: owner }: { lower: string; disk: number; uid: number },
+): Promise<void> {
+  const uid = String(owner);
   const options = { dir: directory, lower, disk: String(disk), inodes: '200k', uid, gid: uid };
   await exec(agentBinary(), [
     'mount',

@@ -6,9 +6,10 @@ import { TreewardError, writeJsonAtomic } from '@treeward/base';
 import { agentBinary } from './agent-binary.js';
 import { processStart } from './processes.js';
 import { seccompProgram } from './seccomp.js';
+import type { SandboxUser } from './types.js';
 
-/** The uid that tasks run under inside, and as root also outside. */
-export const SANDBOX_UID = 20001;
+/** The uids that tasks and graders run under inside, and as root also outside. */
+export const UIDS: Readonly<Record<SandboxUser, number>> = { task: 20001, grader: 20002 };
 export const HOME = '/tmp/home';
 
 /** `PID-START-RANDOM`. */
@@ -105,7 +106,7 @@ function prepareRoot(given: string): string {
     for (let path = root; path !== '/'; path = dirname(path)) {
       if (!(statSync(path).mode & 0o001)) {
         throw bad(
-          `is out of reach for uid ${SANDBOX_UID}: ${path} lacks x for others`,
+          `is out of reach for uid ${UIDS.task}: ${path} lacks x for others`,
           'use a directory under /run',
         );
       }
@@ -116,8 +117,8 @@ function prepareRoot(given: string): string {
 
 function writeEtc(directory: string): void {
   const files = {
-    passwd: `root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:${SANDBOX_UID}:${SANDBOX_UID}::${HOME}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n`,
-    group: `root:x:0:\nsandbox:x:${SANDBOX_UID}:\nnogroup:x:65534:\n`,
+    passwd: `root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:${UIDS.task}:${UIDS.task}::${HOME}:/bin/bash\ngrader:x:${UIDS.grader}:${UIDS.grader}::${HOME}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n`,
+    group: `root:x:0:\nsandbox:x:${UIDS.task}:\ngrader:x:${UIDS.grader}:\nnogroup:x:65534:\n`,
     hosts: '127.0.0.1 localhost sandbox\n::1 localhost\n',
     'nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files\n',
   };

@@ -27,6 +27,14 @@ export interface Snapshot {
   release(): void;
 }
 
+/** A host directory in place of a path of the workspace (relative, plain). */
+export interface Cover {
+  host: string;
+  path: string;
+}
+
+export type SandboxUser = 'task' | 'grader';
+
 export interface SandboxOptions {
   id: string;
   /** A directory, or a snapshot of this provider's: becomes the read-only lower layer. Absent: an empty workspace. */
@@ -35,6 +43,13 @@ export interface SandboxOptions {
   /** `none`, or the directory that holds the model's unix socket `model.sock`: the only way out. */
   network: { kind: 'none' } | { kind: 'model-socket'; directory: string };
   mounts?: readonly Mount[];
+  /**
+   * Host directories shown read-only at a path of the workspace, in place of whatever it holds there: `reward` of a
+   * grader. They are copied first, so that it does not matter whose they are.
+   */
+  covers?: readonly Cover[];
+  /** Whose uid: a grader is another user than the task was. @default 'task' */
+  user?: SandboxUser;
   /** Watch every command that starts inside (strace around the sandbox; 0.3 ms per command). @default false */
   trace?: boolean;
   signal?: AbortSignal;

@@ -55,6 +55,11 @@ export async function launchUnsafe(request: StartRequest): Promise<Launched> {
     await inDirectory(Buffer.from(lower.path), (fd) =>
       copyTree(fd, workspace, { maxBytes, special: 'refuse' }),
     );
+    for (const { host, path } of request.covers) {
+      await inDirectory(Buffer.from(host), (fd) =>
+        copyTree(fd, join(workspace, path), { maxBytes, special: 'refuse' }),
+      );
+    }
     signal.throwIfAborted();
     const model = request.modelDirectory
       ? ['--port', '0', '--model', join(request.modelDirectory, 'model.sock')]

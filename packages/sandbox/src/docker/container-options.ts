@@ -3,7 +3,7 @@ import type Docker from 'dockerode';
 import type { StartRequest } from '../agent-provider.js';
 import { BASE_ENV, MODEL_PORT, WORKSPACE } from '../bwrap-arguments.js';
 import { scratchSizes } from '../limits.js';
-import { HOME, SANDBOX_UID } from '../owner.js';
+import { HOME } from '../owner.js';
 import { LABEL } from './labels.js';
 import { seccompProfile } from './seccomp-profile.js';
 
@@ -43,7 +43,7 @@ export function containerOptions(request: ContainerRequest, merged: string): Doc
       ...(model ? ['--port', String(MODEL_PORT), '--model', '/run/model/model.sock'] : []),
     ],
     Env: Object.entries(BASE_ENV).map(([name, value]) => `${name}=${value}`),
-    User: `${SANDBOX_UID}:${SANDBOX_UID}`,
+    User: `${request.uid}:${request.uid}`,
     WorkingDir: WORKSPACE,
     Hostname: 'sandbox',
     AttachStdin: true,
@@ -78,6 +78,7 @@ export function containerOptions(request: ContainerRequest, merged: string): Doc
         ...(model ? [bind(model, '/run/model')] : []),
         ...request.mounts.map(({ host, inside }) => bind(host, inside)),
         bind(merged, WORKSPACE, false),
+        ...request.covers.map(({ host, path }) => bind(host, `${WORKSPACE}/${path}`)),
       ],
     },
   };

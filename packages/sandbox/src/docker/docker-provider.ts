@@ -2,7 +2,7 @@ import { release } from 'node:os';
 import Docker from 'dockerode';
 import { TreewardError } from '@treeward/base';
 import { AgentProvider, type AgentProviderOptions } from '../agent-provider.js';
-import { defaultRoot, SANDBOX_UID } from '../owner.js';
+import { defaultRoot } from '../owner.js';
 import { sweepRoot } from '../sweep.js';
 import type { Sandbox, SandboxOptions, SandboxTier } from '../types.js';
 import { DEFAULT_IMAGE } from './image-recipe.js';
@@ -109,7 +109,7 @@ export class DockerProvider extends AgentProvider {
         hints: ['use the bubblewrap provider, or open sandboxes without `trace`'],
       });
     }
-    return this.create(options, SANDBOX_UID, async (request) => {
+    return this.create(options, true, async (request) => {
       const launched = await launchContainer(this.#docker, {
         ...request,
         image,

@@ -52,7 +52,11 @@ export async function launchContainer(docker: Docker, request: ContainerRequest)
     writeLease(folder, { ...lease, pid: null, start: null });
     mkdirSync(directory, { mode: 0o711 });
     mounted = true;
-    await mountWorkspace(directory, request.lower.path, request.limits.disk);
+    await mountWorkspace(directory, {
+      lower: request.lower.path,
+      disk: request.limits.disk,
+      uid: request.uid,
+    });
     for (const name of ['u', 'm']) open.push(openDirectory(join(directory, name)));
     const [upper, workspace] = open as [number, number];
     signal.throwIfAborted();

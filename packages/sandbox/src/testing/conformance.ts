@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { SandboxProvider } from '../types.js';
-import { files } from './conformance-files.js';
+import { covers, files } from './conformance-files.js';
 import { lifeCycle } from './conformance-life-cycle.js';
 import { network } from './conformance-network.js';
 import { runs } from './conformance-run.js';
@@ -22,6 +22,7 @@ export function sandboxConformance(name: string, makeProvider: () => SandboxProv
 
     runs(open);
     files(open, host);
+    covers(open, host);
     telemetry(open, host);
     snapshots(open, host);
     network(open, host);
