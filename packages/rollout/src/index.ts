@@ -1,8 +1,8 @@
 export { lastConversation, type Conversation } from './conversation.js';
 export { loadTask } from './task.js';
-export { parseVerdict, SandboxGrader, type SandboxGraderOptions } from './grade.js';
+export { SandboxGrader, type SandboxGraderOptions } from './grade.js';
 export { runRollout, type RolloutDeps } from './run-rollout.js';
 export { RolloutPool, type RolloutPoolOptions } from './pool.js';
 export { settle } from './settle.js';
-export { INFRASTRUCTURE } from './types.js';
-export type { FaultKind, Grade, Grader, RolloutQueue, RolloutResult, RolloutSpec, Task } from './types.js';
+export { FAULTS, faultOf, INFRASTRUCTURE, type FaultKind, type FaultRule } from './faults.js';
+export type { Grade, Grader, RolloutQueue, RolloutResult, RolloutSpec, Task } from './types.js';

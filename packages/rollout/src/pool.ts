@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { runRollout, type RolloutDeps } from './run-rollout.js';
-import { INFRASTRUCTURE, type RolloutQueue, type RolloutResult, type RolloutSpec } from './types.js';
+import { FAULTS } from './faults.js';
+import type { RolloutQueue, RolloutResult, RolloutSpec } from './types.js';
 
 export interface RolloutPoolOptions {
   /** Rollouts in flight. @default 6 */
@@ -69,8 +70,7 @@ export class RolloutPool implements RolloutQueue {
   async #one(spec: RolloutSpec, signal?: AbortSignal): Promise<RolloutResult> {
     for (let tries = 0; ; tries++) {
       const result = await runRollout(spec, this.#deps, signal);
-      const again =
-        result.fault !== null && result.fault.kind !== 'cancelled' && INFRASTRUCTURE.has(result.fault.kind);
+      const again = result.fault !== null && FAULTS[result.fault.kind].then === 'retry';
       if (signal?.aborted) {
         rmSync(this.#deps.folder(spec.rolloutId).root, { recursive: true, force: true });
         return result;

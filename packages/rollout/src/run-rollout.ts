@@ -19,7 +19,8 @@ import {
 import type { RunResult, Sandbox, SandboxProvider } from '@treeward/sandbox';
 import { RecordWriter, type RecordEvent } from '@treeward/telemetry';
 import { lastConversation } from './conversation.js';
-import { faultOf } from './faults.js';
+import { FAULTS, faultOf } from './faults.js';
+import { blameMemory, collectWorkspace, exceededLimit, MAX_CALLS_PER_TURN } from './own-limits.js';
 import { rewardPayload } from './payload.js';
 import { settle } from './settle.js';
 import { loadTask } from './task.js';
@@ -59,8 +60,8 @@ export async function runRollout(
     mkdirSync(folder.root, { recursive: true });
     await attempt({ spec, deps, folder, result, task, adapter, ...(signal ? { signal } : {}) });
   } catch (error) {
-    result.reward = null;
     result.fault = faultOf(error, signal);
+    result.reward = FAULTS[result.fault.kind].then === 'own' ? 0 : null;
   }
   result.time.total = Date.now() - started;
   if (existsSync(folder.root)) writeJsonAtomic(folder.result, result);
@@ -109,7 +110,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     sampling: spec.sampling,
     samplingFrom: spec.samplingFrom ?? 'config',
     witnessArrivals: true,
-    budget: { maxCalls: spec.limits.maxTurns * 3, maxTokens: spec.limits.maxTokens },
+    budget: { maxCalls: spec.limits.maxTurns * MAX_CALLS_PER_TURN, maxTokens: spec.limits.maxTokens },
   });
   try {
     sandbox = await deps.sandboxes.open({
@@ -121,6 +122,8 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       ...(deps.trace && { trace: true }),
       ...(signal ? { signal } : {}),
     });
+    const { tier, image } = sandbox;
+    result.sandbox = { provider: deps.sandboxes.name, tier, image };
     const endpoint: Endpoint = { baseUrl: sandbox.modelUrl ?? '', key, rolloutId: spec.rolloutId };
     const harnessTask: HarnessTask = {
       prompt: task.query,
@@ -133,11 +136,16 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     witness.watch();
     result.time.start = lap();
 
-    const run = await sandbox.run(command.argv, {
-      ...command.run,
-      timeout: spec.limits.wallMs,
-      ...(signal ? { signal } : {}),
-    });
+    const inside = sandbox;
+    const run = await inside
+      .run(command.argv, {
+        ...command.run,
+        timeout: spec.limits.wallMs,
+        ...(signal ? { signal } : {}),
+      })
+      .catch((error: unknown) =>
+        blameMemory(error, inside, async () => (await deps.gateway.status(spec.rolloutId)).calls),
+      );
     result.time.harness = lap();
     recordExit(result, run);
     signal?.throwIfAborted();
@@ -162,30 +170,23 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       ...(await sandbox.executions()).map(toolExec),
       ...(await keepTranscript(folder, sandbox, adapter, harnessTask, endpoint)),
     ]);
-    assertUsable(summary, run, await sandbox.outOfMemory());
+    const outOfMemory = await sandbox.outOfMemory();
+    assertUsable(summary, run, outOfMemory);
 
-    await sandbox.exportWorkspace(workspaceCopy);
+    const collected = await collectWorkspace(sandbox, workspaceCopy);
     await sandbox.destroy();
-    const grade = await deps.grader.grade(
-      task,
-      workspaceCopy,
-      rewardPayload(task, lastConversation(folder.root)),
-      {
-        id: spec.rolloutId,
-        ...(signal ? { signal } : {}),
-      },
-    );
+    const grade: Awaited<ReturnType<Grader['grade']>> =
+      'fault' in collected
+        ? { reward: 0, scores: {}, cpuSeconds: 0, fault: collected.fault }
+        : await deps.grader.grade(task, workspaceCopy, rewardPayload(task, lastConversation(folder.root)), {
+            id: spec.rolloutId,
+            ...(signal ? { signal } : {}),
+          });
     result.reward = grade.reward;
     result.scores = grade.scores;
     result.cpuSeconds.verifier = grade.cpuSeconds;
     result.time.verify = lap();
-    if (run.timedOut) {
-      result.fault = {
-        kind: 'timeout',
-        code: 'ROLLOUT_E_WALL',
-        message: `the harness ran into its limit of ${spec.limits.wallMs} ms`,
-      };
-    }
+    result.fault = grade.fault ?? exceededLimit(spec, run, summary, outOfMemory);
     await appendEvent(folder, {
       type: 'verifier',
       time: Date.now(),

@@ -1,3 +1,5 @@
+import type { SandboxTier } from '@treeward/sandbox';
+import type { FaultKind } from './faults.js';
 import type { TaskMcp } from './task-mcp.js';
 
 /** A task directory in the ClawGym RL format, loaded. */
@@ -12,18 +14,6 @@ export interface Task {
   /** Tools of its own, which the harness starts inside the sandbox. */
   mcp: TaskMcp | null;
 }
-
-export type FaultKind =
-  'task' | 'policy' | 'harness' | 'sandbox' | 'engine' | 'gateway' | 'verifier' | 'timeout' | 'cancelled';
-
-/** These are nobody's doing in the rollout: outside baseline and loss, never a reward of 0. */
-export const INFRASTRUCTURE: ReadonlySet<FaultKind> = new Set([
-  'sandbox',
-  'engine',
-  'gateway',
-  'verifier',
-  'cancelled',
-]);
 
 export interface RolloutSpec {
   rolloutId: string;
@@ -49,6 +39,8 @@ export interface RolloutResult {
   reward: number | null;
   scores: Record<string, number>;
   fault: { kind: FaultKind; code: string; message: string } | null;
+  /** Where it ran; absent when none was opened. `image`: the container's, by content. */
+  sandbox?: { provider: string; tier: SandboxTier; image: string | null };
   exitCode: number | null;
   timedOut: boolean;
   calls: number;
@@ -73,6 +65,8 @@ export interface RolloutQueue {
 export interface Grade {
   reward: number;
   scores: Record<string, number>;
+  /** Why the reward is what it is, where the rollout kept the checker from judging its work. */
+  fault?: { kind: 'policy'; code: string; message: string };
 }
 
 export interface Grader {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { TreewardError } from '@treeward/base';
-import { parseVerdict } from './grade.js';
+import { parseVerdict } from './verdict.js';
 
 describe('parseVerdict', () => {
   it('takes the last line as the reward and a JSON line as the sub-scores', () => {
@@ -9,6 +9,7 @@ describe('parseVerdict', () => {
     ).toEqual({
       reward: 0.75,
       scores: { exists: 1, clean: 0.5, ok: 1 },
+      candidates: [0.75],
     });
   });
 
