@@ -1,3 +1,4 @@
+import type { AdamwArrays } from './adamw.js';
 import type { CausalGaeInput, CausalGaeOptions, CausalGaeResult } from './causal-gae.js';
 import type {
   LinearLogprobBackwardInput,
@@ -7,6 +8,15 @@ import type {
   LinearLogprobResult,
 } from './linear-logprob.js';
 import type { PolicyLossInput, PolicyLossOptions, PolicyLossResult } from './policy-loss.js';
+import type {
+  RmsNormBackwardInput,
+  RmsNormGradients,
+  RmsNormInput,
+  RmsNormOptions,
+  RmsNormResult,
+} from './rms-norm.js';
+import type { RopeInput, RopeOptions } from './rope.js';
+import type { SwigluBackwardInput, SwigluGradients, SwigluInput } from './swiglu.js';
 import type {
   TreeAttentionBackwardInput,
   TreeAttentionGradients,
@@ -47,7 +57,14 @@ export interface Binding {
   linearLogprobBackward: Operator<LinearLogprobBackwardInput, LinearLogprobOptions, LinearLogprobGradients>;
   treeAttention: Operator<TreeAttentionInput, TreeAttentionOptions, TreeAttentionResult>;
   treeAttentionBackward: Operator<TreeAttentionBackwardInput, TreeAttentionOptions, TreeAttentionGradients>;
+  rmsNorm: Operator<RmsNormInput, RmsNormOptions, RmsNormResult>;
+  rmsNormBackward: Operator<RmsNormBackwardInput, RmsNormOptions, RmsNormGradients>;
+  rope: Operator<RopeInput, RopeOptions & { direction?: 'forward' | 'inverse' }, Float32Array>;
+  swiglu: Operator<SwigluInput, object, Float32Array>;
+  swigluBackward: Operator<SwigluBackwardInput, object, SwigluGradients>;
+  /** Writes over param_N, m_N and v_N. */
+  adamw: Operator<AdamwArrays, { coefficients: Float32Array }, void>;
 }
 
 /** `kInterfaceVersion` of src/native/addon.cc. */
-export const INTERFACE_VERSION = 3;
+export const INTERFACE_VERSION = 4;

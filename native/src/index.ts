@@ -1,3 +1,4 @@
+export { adamw, adamwCoefficients, type AdamwArrays, type AdamwOptions } from './adamw.js';
 export type { Backend, CudaInfo } from './binding.js';
 export {
   causalGae,
@@ -25,6 +26,23 @@ export {
   type PolicyLossResult,
   type PolicyLossStats,
 } from './policy-loss.js';
+export {
+  rmsNorm,
+  rmsNormBackward,
+  type RmsNormBackwardInput,
+  type RmsNormGradients,
+  type RmsNormInput,
+  type RmsNormOptions,
+  type RmsNormResult,
+} from './rms-norm.js';
+export { rope, ropeBackward, ropeTables, type RopeInput, type RopeOptions } from './rope.js';
+export {
+  swiglu,
+  swigluBackward,
+  type SwigluBackwardInput,
+  type SwigluGradients,
+  type SwigluInput,
+} from './swiglu.js';
 export {
   treeAttention,
   treeAttentionBackward,

@@ -9,7 +9,7 @@
 namespace {
 
 // Raised whenever the JavaScript side has to change with the exports. `load-binding.ts` refuses another number.
-constexpr int kInterfaceVersion = 3;
+constexpr int kInterfaceVersion = 4;
 
 Napi::Value buildInfo(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(info.Env());
@@ -50,6 +50,12 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("linearLogprobBackward", treeward::node::linearLogprobBackward);
   add("treeAttention", treeward::node::treeAttention);
   add("treeAttentionBackward", treeward::node::treeAttentionBackward);
+  add("rmsNorm", treeward::node::rmsNorm);
+  add("rmsNormBackward", treeward::node::rmsNormBackward);
+  add("rope", treeward::node::rope);
+  add("swiglu", treeward::node::swiglu);
+  add("swigluBackward", treeward::node::swigluBackward);
+  add("adamw", treeward::node::adamw);
   return exports;
 }
 

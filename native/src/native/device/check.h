@@ -79,5 +79,13 @@ void checkLinearLogprob(Report& report, std::uint64_t seed);
 void timeLinearLogprob(Report& report);
 void checkTreeAttention(Report& report, std::uint64_t seed);
 void timeTreeAttention(Report& report);
+void checkRmsNorm(Report& report, std::uint64_t seed);
+void timeRmsNorm(Report& report);
+void checkRope(Report& report, std::uint64_t seed);
+void timeRope(Report& report);
+void checkSwiglu(Report& report, std::uint64_t seed);
+void timeSwiglu(Report& report);
+void checkAdamw(Report& report, std::uint64_t seed);
+void timeAdamw(Report& report);
 
 }  // namespace treeward::device

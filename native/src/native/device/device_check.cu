@@ -21,6 +21,10 @@ constexpr Operator kOperators[] = {
     {"causal_gae", treeward::device::checkCausalGae, treeward::device::timeCausalGae},
     {"linear_logprob", treeward::device::checkLinearLogprob, treeward::device::timeLinearLogprob},
     {"tree_attention", treeward::device::checkTreeAttention, treeward::device::timeTreeAttention},
+    {"rms_norm", treeward::device::checkRmsNorm, treeward::device::timeRmsNorm},
+    {"rope", treeward::device::checkRope, treeward::device::timeRope},
+    {"swiglu", treeward::device::checkSwiglu, treeward::device::timeSwiglu},
+    {"adamw", treeward::device::checkAdamw, treeward::device::timeAdamw},
 };
 
 bool hasDevice() {

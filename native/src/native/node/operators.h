@@ -11,5 +11,11 @@ Napi::Value linearLogprob(const Napi::CallbackInfo& info);
 Napi::Value linearLogprobBackward(const Napi::CallbackInfo& info);
 Napi::Value treeAttention(const Napi::CallbackInfo& info);
 Napi::Value treeAttentionBackward(const Napi::CallbackInfo& info);
+Napi::Value rmsNorm(const Napi::CallbackInfo& info);
+Napi::Value rmsNormBackward(const Napi::CallbackInfo& info);
+Napi::Value rope(const Napi::CallbackInfo& info);
+Napi::Value swiglu(const Napi::CallbackInfo& info);
+Napi::Value swigluBackward(const Napi::CallbackInfo& info);
+Napi::Value adamw(const Napi::CallbackInfo& info);
 
 }  // namespace treeward::node

@@ -19,6 +19,10 @@ const std::string& registration() {
     try {
       treeward::tensorflow::defineTreeAttention();
       treeward::tensorflow::defineLinearLogprob();
+      treeward::tensorflow::defineRmsNorm();
+      treeward::tensorflow::defineRope();
+      treeward::tensorflow::defineSwiglu();
+      treeward::tensorflow::defineAdamw();
     } catch (const std::exception& error) {
       failure = error.what();
     }

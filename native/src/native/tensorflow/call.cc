@@ -22,6 +22,11 @@ std::vector<std::int64_t> Input::shape() const {
   return dims;
 }
 
+std::vector<std::size_t> Input::sizes() const {
+  const std::vector<std::int64_t> dims = shape();
+  return {dims.begin(), dims.end()};
+}
+
 namespace {
 template <class Sizes>
 std::string text(const Sizes& sizes) {

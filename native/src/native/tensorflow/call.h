@@ -50,6 +50,7 @@ class Input {
   void requireShape(const std::vector<std::size_t>& want) const;
   void requireRank(std::size_t want) const;
   std::vector<std::int64_t> shape() const;
+  std::vector<std::size_t> sizes() const;
   std::string shapeText() const;
 
  private:

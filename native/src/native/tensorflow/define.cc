@@ -27,12 +27,21 @@ void shapeLike(TF_ShapeInferenceContext* context, int output, int input, TF_Stat
   TF_DeleteShapeHandle(shape);
 }
 
-float floatAttribute(TF_OpKernelConstruction* construction, const char* name) {
+void unknownShapes(TF_ShapeInferenceContext* context, TF_Status* status) { TF_ShapeInferenceContextSetUnknownShape(context, status); }
+
+namespace {
+template <class T>
+T attribute(TF_OpKernelConstruction* construction, const char* name, void (*get)(TF_OpKernelConstruction*, const char*, T*, TF_Status*)) {
   const StatusPointer status(TF_NewStatus());
-  float value = 0.0f;
-  TF_OpKernelConstruction_GetAttrFloat(construction, name, &value, status.get());
+  T value{};
+  get(construction, name, &value, status.get());
   if (TF_GetCode(status.get()) != TF_OK) TF_OpKernelConstruction_Failure(construction, status.get());
   return value;
 }
+}  // namespace
+
+float floatAttribute(TF_OpKernelConstruction* construction, const char* name) { return attribute(construction, name, TF_OpKernelConstruction_GetAttrFloat); }
+int intAttribute(TF_OpKernelConstruction* construction, const char* name) { return attribute(construction, name, TF_OpKernelConstruction_GetAttrInt32); }
+bool boolAttribute(TF_OpKernelConstruction* construction, const char* name) { return attribute(construction, name, TF_OpKernelConstruction_GetAttrBool) != 0; }
 
 }  // namespace treeward::tensorflow

@@ -31,11 +31,20 @@ void shapesLike(TF_ShapeInferenceContext* context, TF_Status* status) {
   (shapeLike(context, output++, Inputs, status), ...);
 }
 
-// A float attribute. On an error the construction is told and 0 comes back.
+// For operators whose outputs' shapes depend on which optional inputs come.
+void unknownShapes(TF_ShapeInferenceContext* context, TF_Status* status);
+
+// Attributes. On an error the construction is told and 0 comes back.
 float floatAttribute(TF_OpKernelConstruction* construction, const char* name);
+int intAttribute(TF_OpKernelConstruction* construction, const char* name);
+bool boolAttribute(TF_OpKernelConstruction* construction, const char* name);
 
 // The operators, one function per file.
 void defineTreeAttention();
 void defineLinearLogprob();
+void defineRmsNorm();
+void defineRope();
+void defineSwiglu();
+void defineAdamw();
 
 }  // namespace treeward::tensorflow

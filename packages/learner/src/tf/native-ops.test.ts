@@ -1,7 +1,21 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { linearLogprob, linearLogprobBackward, treeAttention, treeAttentionBackward } from '@treeward/native';
+import {
+  adamw,
+  adamwCoefficients,
+  linearLogprob,
+  linearLogprobBackward,
+  rmsNorm,
+  rmsNormBackward,
+  rope,
+  ropeBackward,
+  ropeTables,
+  swiglu,
+  swigluBackward,
+  treeAttention,
+  treeAttentionBackward,
+} from '@treeward/native';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { loadTensorFlow, type Tensor } from './load.js';
 import { loadNativeOps, type NativeOps } from './native-ops.js';
@@ -191,6 +205,132 @@ describe('linear log-probability', () => {
     ['bias', /bias_V\[0\]/, () => ops().linearLogprob({ ...inputs, bias: tf.fill([V], Infinity) })],
   ];
   test.each(misuse)('misuse is a typed error: %s', (_name, message, call) => {
+    expect(call).toThrow(
+      expect.objectContaining({
+        code: 'LEARNER_E_OPERATOR',
+        message: expect.stringMatching(message) as string,
+      }) as Error,
+    );
+  });
+});
+
+describe('norm', () => {
+  const [R, G, W] = [12, 3, 10];
+  const [x, addend, gradY] = [random([4, 3, W], 9), random([4, 3, W], 10), random([4, 3, W], 11)];
+  const gain = random([G, W], 12);
+  const options = { width: W, eps: 1e-5 };
+
+  test('with addend and gains: values and gradients are those of the addon', () => {
+    const got = ops().rmsNorm(x, 1e-5, { addend, gain });
+    const want = rmsNorm({ x_RD: floats(x), addend_RD: floats(addend), gain_GD: floats(gain) }, options);
+    expect([got.y.shape, got.scale.shape]).toEqual([
+      [4, 3, W],
+      [4, 3],
+    ]);
+    expectClose(got.y, want.y_RD);
+    expectClose(got.scale, want.scale_R);
+    expectClose(got.sum!, want.sum_RD!);
+    const back = ops().rmsNormGrad({ sum: got.sum! }, got.scale, gradY, { addend: gradY, gain });
+    const input = { x_RD: want.sum_RD!, scale_R: want.scale_R, gradY_RD: floats(gradY) };
+    const wantBack = rmsNormBackward({ ...input, gain_GD: floats(gain), addend_RD: floats(gradY) }, options);
+    expectClose(back.gradX, wantBack.gradX_RD);
+    expectClose(back.gradGain!, wantBack.gradGain_GD!);
+  });
+
+  test('bare, backwards from its result', () => {
+    const before = tf.memory().numTensors;
+    const { y, scale, sum } = ops().rmsNorm(x, 1e-5);
+    const { gradX, gradGain } = ops().rmsNormGrad({ unit: y }, scale, gradY);
+    expect([sum, gradGain]).toEqual([undefined, undefined]);
+    expect(tf.memory().numTensors).toBe(before + 3);
+    const want = rmsNorm({ x_RD: floats(x) }, options);
+    expectClose(y, want.y_RD);
+    const input = { unit_RD: want.y_RD, scale_R: want.scale_R, gradY_RD: floats(gradY) };
+    expectClose(gradX, rmsNormBackward(input, options).gradX_RD);
+    expect(want.scale_R).toHaveLength(R);
+  });
+});
+
+test('rotary positions are those of the addon, there and back', () => {
+  const x = random([5, 2, 8], 13);
+  const position_T = [0, 3, 3, 1, 2];
+  const { cos_PF, sin_PF } = ropeTables(4, [1, 0.1, 0.01]);
+  const tables = { cos: tf.tensor2d(cos_PF, [4, 3]), sin: tf.tensor2d(sin_PF, [4, 3]) };
+  const input = { x_THD: floats(x), position_T: Int32Array.from(position_T), cos_PF, sin_PF };
+  const options = { heads: 2, dim: 8, frequencies: 3 };
+  expectClose(ops().rope(x, ints(position_T), tables), rope(input, options));
+  expectClose(ops().rope(x, ints(position_T), tables, true), ropeBackward(input, options));
+});
+
+test('swiglu is that of the addon', () => {
+  const [gate, up, gradY] = [random([7, 5], 14), random([7, 5], 15), random([7, 5], 16)];
+  const input = { gate_N: floats(gate), up_N: floats(up) };
+  expectClose(ops().swiglu(gate, up), swiglu(input));
+  const got = ops().swigluGrad(gate, up, gradY);
+  const want = swigluBackward({ ...input, gradY_N: floats(gradY) });
+  expectClose(got.gradGate, want.gradGate_N);
+  expectClose(got.gradUp, want.gradUp_N);
+});
+
+test('an AdamW step is that of the addon, in new tensors', () => {
+  const [param, grad, m, v] = [random([4, 3], 17), random([4, 3], 18), random([4, 3], 19), tf.ones([4, 3])];
+  const options = {
+    lr: 0.01,
+    betas: [0.9, 0.999],
+    eps: 1e-8,
+    weightDecay: 0.1,
+    step: 3,
+    gradScale: 0.5,
+  } as const;
+  const arrays = {
+    param_N: Float32Array.from(floats(param)),
+    grad_N: floats(grad),
+    m_N: Float32Array.from(floats(m)),
+    v_N: Float32Array.from(floats(v)),
+  };
+  const old = [...floats(param)];
+  const got = ops().adamw(param, grad, { m, v }, tf.tensor1d(adamwCoefficients(options)));
+  adamw(arrays, options);
+  expectClose(got.param, arrays.param_N);
+  expectClose(got.m, arrays.m_N);
+  expectClose(got.v, arrays.v_N);
+  expect([...floats(param)]).toEqual(old);
+});
+
+describe('fused steps refuse what does not fit', () => {
+  const x = random([4, 6], 20);
+  const misuse: [string, RegExp, () => unknown][] = [
+    [
+      'norm: gain',
+      /gain has the shape \[1, 5\], must have \[1, 6\]/,
+      () => ops().rmsNorm(x, 0, { gain: tf.ones([1, 5]) }),
+    ],
+    [
+      'norm: rows',
+      /gain_GD must have a number of rows/,
+      () => ops().rmsNorm(x, 0, { gain: tf.ones([3, 6]) }),
+    ],
+    ['norm: addend', /addend has the shape/, () => ops().rmsNorm(x, 0, { addend: tf.ones([6]) })],
+    ['norm: eps', /eps must be finite/, () => ops().rmsNorm(x, -1)],
+    [
+      'rope: position',
+      /position_T\[0\]/,
+      () => ops().rope(tf.ones([1, 1, 4]), ints([2]), { cos: tf.ones([2, 2]), sin: tf.ones([2, 2]) }),
+    ],
+    [
+      'rope: width',
+      /frequencies must be/,
+      () => ops().rope(tf.ones([1, 1, 4]), ints([0]), { cos: tf.ones([2, 3]), sin: tf.ones([2, 3]) }),
+    ],
+    ['swiglu', /up has the shape \[6\]/, () => ops().swiglu(x, tf.ones([6]))],
+    ['adamw: shape', /grad has the shape/, () => ops().adamw(x, tf.ones([6]), { m: x, v: x }, tf.zeros([9]))],
+    [
+      'adamw: coefficients',
+      /coefficients has the shape/,
+      () => ops().adamw(x, x, { m: x, v: x }, tf.zeros([8])),
+    ],
+  ];
+  test.each(misuse)('%s', (_name, message, call) => {
     expect(call).toThrow(
       expect.objectContaining({
         code: 'LEARNER_E_OPERATOR',

@@ -71,6 +71,52 @@ export interface NativeOps {
     gradLogp: Tensor,
     gradEntropy: Tensor,
   ): { gradHidden: Tensor; gradWeight: Tensor };
+  /**
+   * Over the last axis: s = x + addend, scale = 1 / √(mean(s²) + eps), y = s · scale · gain. `gain` is [G, D]; row r of all the
+   * others has gain r mod G. `sum` is s, where there is an addend.
+   *
+   * @throws TreewardError LEARNER_E_OPERATOR on shapes that do not fit
+   */
+  rmsNorm(
+    x: Tensor,
+    eps: number,
+    more?: { addend?: Tensor; gain?: Tensor },
+  ): { y: Tensor; scale: Tensor; sum?: Tensor };
+  /**
+   * Gradient with respect to x (and the addend), plus `addend`, and with respect to the gain, where there is one.
+   *
+   * @param kept what was normalised, or instead `unit`, that times the scale: y where there is no gain
+   * @throws as `rmsNorm`
+   */
+  rmsNormGrad(
+    kept: { sum: Tensor } | { unit: Tensor },
+    scale: Tensor,
+    gradY: Tensor,
+    more?: { addend?: Tensor; gain?: Tensor },
+  ): { gradX: Tensor; gradGain?: Tensor };
+  /**
+   * Turns the pairs (i, i + F) of each head as transformers' "rotate half"; [T, H, D], [T] int32, tables [P, F] of cosines and
+   * sines (`ropeTables` of @treeward/native). `inverse` turns back, which is the gradient.
+   *
+   * @throws TreewardError LEARNER_E_OPERATOR on shapes that do not fit, a position that is no row of the tables
+   */
+  rope(x: Tensor, position: Tensor, tables: { cos: Tensor; sin: Tensor }, inverse?: boolean): Tensor;
+  /** silu(gate) · up. @throws TreewardError LEARNER_E_OPERATOR on shapes that differ */
+  swiglu(gate: Tensor, up: Tensor): Tensor;
+  /** Needs gate and up only. @throws as `swiglu` */
+  swigluGrad(gate: Tensor, up: Tensor, gradY: Tensor): { gradGate: Tensor; gradUp: Tensor };
+  /**
+   * One AdamW step into new tensors, in one pass.
+   *
+   * @param coefficients `adamwCoefficients` of @treeward/native as a tensor, one for all arrays of a step
+   * @throws TreewardError LEARNER_E_OPERATOR on shapes that differ, a coefficient out of range
+   */
+  adamw(
+    param: Tensor,
+    grad: Tensor,
+    moments: { m: Tensor; v: Tensor },
+    coefficients: Tensor,
+  ): { param: Tensor; m: Tensor; v: Tensor };
 }
 
 export type NativeOpsLoad = { available: true; ops: NativeOps } | { available: false; reason: string };
@@ -112,7 +158,11 @@ function load(): NativeOpsLoad {
 }
 
 function operators(backend: RawBackend, threads: number): NativeOps {
-  const attribute = (name: string, type: 'TF_ATTR_FLOAT' | 'TF_ATTR_INT', value: number): OpAttribute => ({
+  const attribute = (
+    name: string,
+    type: 'TF_ATTR_FLOAT' | 'TF_ATTR_INT' | 'TF_ATTR_BOOL',
+    value: number | boolean,
+  ): OpAttribute => ({
     name,
     type: backend.binding[type] as number,
     value,
@@ -145,6 +195,10 @@ function operators(backend: RawBackend, threads: number): NativeOps {
     ];
     return run(name, attributes, [...operands, position, end, ...past], count);
   };
+  const optionals = (given: { addend?: Tensor; gain?: Tensor }): [OpAttribute[], Tensor[]] => [
+    [attribute('A', 'TF_ATTR_INT', given.addend ? 1 : 0), attribute('G', 'TF_ATTR_INT', given.gain ? 1 : 0)],
+    [given.addend, given.gain].filter((tensor) => tensor !== undefined),
+  ];
   const scaleOf = (query: Tensor): number => 1 / Math.sqrt(query.shape.at(-1) ?? 1);
   const logprob = (
     name: string,
@@ -177,6 +231,40 @@ function operators(backend: RawBackend, threads: number): NativeOps {
       const out = logprob('LinearLogprobGrad', inputs, [lse, entropy, gradLogp, gradEntropy], 2);
       const [gradHidden, gradWeight] = out as [Tensor, Tensor];
       return { gradHidden, gradWeight };
+    },
+    rmsNorm(x, eps, more = {}) {
+      const [counts, optional] = optionals(more);
+      const attributes = [attribute('eps', 'TF_ATTR_FLOAT', eps), ...counts];
+      const [y, scale, sum] = run('RmsNorm', attributes, [x, ...optional], 3) as [Tensor, Tensor, Tensor];
+      if (more.addend) return { y, scale, sum };
+      sum.dispose();
+      return { y, scale };
+    },
+    rmsNormGrad(kept, scale, gradY, more = {}) {
+      const [counts, optional] = optionals(more);
+      const normalised = 'unit' in kept;
+      const attributes = [attribute('normalised', 'TF_ATTR_BOOL', normalised), ...counts];
+      const inputs = [normalised ? kept.unit : kept.sum, scale, gradY, ...optional];
+      const [gradX, gradGain] = run('RmsNormGrad', attributes, inputs, 2) as [Tensor, Tensor];
+      if (more.gain) return { gradX, gradGain };
+      gradGain.dispose();
+      return { gradX };
+    },
+    rope(x, position, { cos, sin }, inverse = false) {
+      const attributes = [
+        attribute('inverse', 'TF_ATTR_BOOL', inverse),
+        attribute('interleaved', 'TF_ATTR_BOOL', false),
+      ];
+      return run('Rope', attributes, [x, position, cos, sin], 1)[0]!;
+    },
+    swiglu: (gate, up) => run('Swiglu', [], [gate, up], 1)[0]!,
+    swigluGrad(gate, up, gradY) {
+      const [gradGate, gradUp] = run('SwigluGrad', [], [gate, up, gradY], 2) as [Tensor, Tensor];
+      return { gradGate, gradUp };
+    },
+    adamw(param, grad, { m, v }, coefficients) {
+      const out = run('Adamw', [], [param, grad, m, v, coefficients], 3) as [Tensor, Tensor, Tensor];
+      return { param: out[0], m: out[1], v: out[2] };
     },
   };
 }
