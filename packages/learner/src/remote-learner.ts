@@ -47,7 +47,7 @@ export class RemoteLearner implements Learner {
 
   update(batch: PackedTrees, loss: Loss, step: OptimizerStep): Promise<UpdateMetrics> {
     return this.#withBatch(batch, (file) =>
-      this.#rpc.call<UpdateMetrics>('update', { batch: file, loss, step }),
+      this.#rpc.call<UpdateMetrics>('update', { batch: file, loss: withoutInfinities(loss), step }),
     );
   }
 
@@ -78,4 +78,14 @@ export class RemoteLearner implements Learner {
       rmSync(file, { force: true });
     }
   }
+}
+
+/** JSON has no infinity; a limit that is left out is none. */
+function withoutInfinities<S extends object>(settings: S): S {
+  return Object.fromEntries(
+    Object.entries(settings).flatMap(([key, value]: [string, unknown]) => {
+      if (value === Infinity) return [];
+      return [[key, typeof value === 'object' && value !== null ? withoutInfinities(value) : value]];
+    }),
+  ) as S;
 }

@@ -56,7 +56,7 @@ describe('policy update', () => {
       'progress/tokens_owned': 21,
       'progress/tokens_trained': 21,
       'progress/tokens_unusable': 0,
-      'progress/rows_zero_advantage': 0,
+      'progress/rollouts_zero_advantage': 0,
       'policy/logprob_diff_max': 0,
       'policy/is_truncated_frac': 0,
     });
@@ -73,7 +73,7 @@ describe('policy update', () => {
     expect(metrics).toMatchObject({
       'optim/updates': 0,
       'optim/grad_norm': 0,
-      'progress/rows_zero_advantage': 4,
+      'progress/rollouts_zero_advantage': 4,
       'progress/tokens_trained': 21,
     });
     expect(metrics['policy/entropy']).toBeGreaterThan(0);
@@ -160,6 +160,29 @@ describe('policy update', () => {
     }
     const metrics = await learner.update({ ...batch, bannedIds: [5] }, loss, step);
     expect(metrics['progress/tokens_unusable']).toBe(1);
+  });
+
+  it('refuses to train when engine and learner mean different things, but not for older versions', async () => {
+    const learner = await open();
+    const batch = await onPolicy(learner, (row) => row - 1.5);
+    const off = { ...batch, rolloutLogprobs_T: batch.rolloutLogprobs_T.map((x) => x - 2) };
+    const guarded = { ...loss, mismatchMax: 1 };
+    await expect(learner.update(off, guarded, step)).rejects.toMatchObject({ code: 'LEARNER_E_MISMATCH' });
+    await learner.update(batch, loss, step);
+    const older = { ...off, version_B: new Int32Array(4).fill(0) };
+    const kept = await learner.update(older, guarded, step);
+    expect(kept).toMatchObject({
+      'off_policy/mean': 1,
+      'off_policy/dropped': 0,
+      'policy/logprob_diff_mean': 0,
+      'progress/tokens_trained': 21,
+    });
+    const dropped = await learner.update(older, { ...loss, staleness: 0 }, step);
+    expect(dropped).toMatchObject({
+      'off_policy/dropped': 21,
+      'progress/tokens_trained': 0,
+      'optim/updates': 0,
+    });
   });
 });
 

@@ -1,16 +1,19 @@
 import { join } from 'node:path';
 import { TreewardError } from '@treeward/base';
-import { readCheckpoint, readWeights, writeCheckpoint, type Weights } from './checkpoint.js';
-import { writeGguf } from './export/gguf.js';
+import { readCheckpoint, writeCheckpoint, type SavedModel } from './checkpoint/checkpoint.js';
+import { copyCompanions } from './checkpoint/companions.js';
+import { readPeft, writePeft } from './checkpoint/peft.js';
+import type { Weights } from './checkpoint/weights.js';
+import { writeGguf, type GgufType } from './export/gguf.js';
 import type { ModelConfig } from './model/config.js';
-import { initParams } from './model/params.js';
+import { tidy } from './model/decoder.js';
+import { isLora, mergeLora, type LoraOptions } from './model/lora.js';
+import { openModels } from './open-models.js';
 import { resolveOptimizer, type OptimizerOptions } from './optim/options.js';
-import { policyUpdate } from './policy-update.js';
-import { scoreTokens } from './score.js';
-import { sftUpdate } from './sft-update.js';
-import { disposeState, type TrainState, type Workbench } from './state.js';
+import { buildForest } from './pack/forest.js';
 import { loadTensorFlow } from './tf/load.js';
 import { Ops } from './tf/ops.js';
+import { forEachRow, hasPrediction } from './trainable.js';
 import type {
   Learner,
   LearnerCapabilities,
@@ -20,107 +23,150 @@ import type {
   Scores,
   UpdateMetrics,
 } from './types.js';
-import { disposeAll, toArrays, toTensors, withFused } from './weights-store.js';
+import { policyUpdate } from './update/policy-update.js';
+import { scoreTokens } from './update/score.js';
+import { sftUpdate } from './update/sft-update.js';
+import {
+  disposeState,
+  type Model,
+  type ModelState,
+  type TrainState,
+  type Workbench,
+} from './update/state.js';
+import { valueUpdate } from './update/value-update.js';
+import { toArrays, toTensors } from './weights-store.js';
 import type { Policy, WeightsRef } from './weights.js';
 
 export interface TfjsLearnerOptions {
-  /** Folder with `config.json` and `model.safetensors`: weights only, with a fresh optimizer (`load` restores both). */
+  /**
+   * A folder with `config.json` and safetensors, or `hf:org/name[@revision]`: weights only, with a fresh optimizer (`load`
+   * restores both).
+   */
   checkpoint?: string;
   /** Random weights instead. One of the two must be given. */
   init?: { config: ModelConfig; seed: string | number };
   optimizer?: OptimizerOptions;
+  /** Train low-rank adapters instead of the weights. */
+  lora?: LoraOptions;
+  /** A value model of its own (from `checkpoint`, by default the policy's weights), or a head on the policy's trunk. */
+  critic?: { kind: 'model'; checkpoint?: string; optimizer?: OptimizerOptions } | { kind: 'head' };
+  /** Checkpoint that a KL term is taken against. */
+  reference?: string;
   /** Threads inside one operator. @default 1 */
   threads?: number;
-  /** Padded tokens per forward/backward pass. @default 2048 */
+  /** Distinct tokens per forward/backward pass; a longer path stands alone. @default 2048 */
   microBatchTokens?: number;
+  /** Passes of more tokens than this keep only each layer's input (activation checkpointing). @default 8192 */
+  checkpointAbove?: number;
+  /** Type of the matrices in published GGUF files. @default 'f32' */
+  publishType?: GgufType;
   /** Published policies are called `<policyName>-<version>`. @default 'policy' */
   policyName?: string;
 }
 
 /**
- * The embedded learner: a Qwen3 decoder on TensorFlow's CPU kernels. It blocks its thread while it computes, so run it in
- * a process of its own (`learner-main.ts`, `RemoteLearner`). Calls are answered one after the other.
+ * The embedded learner: a Qwen3 or Llama decoder on TensorFlow. It blocks its thread while it computes, so run it in a
+ * process of its own (`learner-main.ts`, `RemoteLearner`). Calls are answered one after the other.
  */
 export class TfjsLearner implements Learner {
   #bench: Workbench;
   #state: TrainState;
   readonly #policyName: string;
+  readonly #publishType: GgufType;
+  readonly #source: string | null;
   #queue: Promise<unknown> = Promise.resolve();
 
-  private constructor(bench: Workbench, state: TrainState, policyName: string) {
+  private constructor(
+    bench: Workbench,
+    state: TrainState,
+    named: { policyName: string; publishType: GgufType; source: string | null },
+  ) {
     this.#bench = bench;
     this.#state = state;
-    this.#policyName = policyName;
+    this.#policyName = named.policyName;
+    this.#publishType = named.publishType;
+    this.#source = named.source;
   }
 
-  /** @throws TreewardError LEARNER_E_OPTIONS, LEARNER_E_CONFIG, LEARNER_E_WEIGHTS, LEARNER_E_TENSORFLOW */
+  /** @throws TreewardError LEARNER_E_OPTIONS, LEARNER_E_CONFIG, LEARNER_E_WEIGHTS, LEARNER_E_HUB, LEARNER_E_TENSORFLOW */
   static async open(options: TfjsLearnerOptions): Promise<TfjsLearner> {
-    const { checkpoint, init } = options;
-    if ((checkpoint === undefined) === (init === undefined)) {
-      throw new TreewardError(
-        'LEARNER_E_OPTIONS',
-        'give either `checkpoint` or `init`, not both and not none',
-      );
-    }
-    const weights: Weights =
-      checkpoint !== undefined
-        ? readWeights(checkpoint)
-        : { config: init!.config, params: initParams(init!.config, init!.seed) };
+    const opened = await openModels(options);
     const ops = new Ops(loadTensorFlow(options.threads === undefined ? {} : { threads: options.threads }));
+    const critic = options.critic?.kind === 'model' ? options.critic : undefined;
     const bench: Workbench = {
       ops,
-      config: weights.config,
-      optimizer: resolveOptimizer(options.optimizer),
+      policy: {
+        config: opened.policy.config,
+        optimizer: resolveOptimizer(options.optimizer),
+        lora: options.lora ?? null,
+      },
+      critic: opened.critic && {
+        config: opened.critic.config,
+        optimizer: resolveOptimizer(critic?.optimizer),
+        lora: null,
+      },
+      reference: opened.reference && toTensors(ops, opened.reference),
       microBatchTokens: options.microBatchTokens ?? 2048,
+      checkpointAbove: options.checkpointAbove ?? 8192,
     };
-    const state: TrainState = {
-      params: toTensors(ops, weights.params),
+    const fresh = ({ params }: Weights): ModelState => ({
+      params: toTensors(ops, params),
       optimizer: { steps: 0, moments: new Map() },
+    });
+    const state: TrainState = {
+      policy: fresh(opened.policy),
+      critic: opened.critic && fresh(opened.critic),
       version: 0,
     };
-    return new TfjsLearner(bench, state, options.policyName ?? 'policy');
+    return new TfjsLearner(bench, state, {
+      policyName: options.policyName ?? 'policy',
+      publishType: options.publishType ?? 'f32',
+      source: opened.source,
+    });
   }
 
   capabilities(): Promise<LearnerCapabilities> {
+    const { policy, critic } = this.#bench;
     return Promise.resolve({
-      losses: ['policy', 'sft'],
-      critic: false,
-      fullFineTune: true,
-      prefixSharing: false,
+      losses: critic ? ['policy', 'sft', 'value'] : ['policy', 'sft'],
+      critic: critic !== null || policy.config.output === 'tokens+value',
+      fullFineTune: policy.lora === null,
+      prefixSharing: true,
       reduction: 'sum',
     });
   }
 
   score(batch: PackedTrees): Promise<Scores> {
     return this.#serial(async () => {
-      const { ops, config } = this.#bench;
-      const first = new Set(batch.rowStart_B1);
+      const wanted: number[] = [];
+      forEachRow(batch, (row, from, to) => {
+        for (let t = from; t < to; t++)
+          if (batch.owned_T[t] === 1 && hasPrediction(batch, row, t)) wanted.push(t);
+      });
       try {
-        return await withFused(ops, config, this.#state.params, (fused) =>
-          scoreTokens(this.#bench, fused, batch, (token) => batch.owned_T[token] === 1 && !first.has(token)),
-        );
+        return await scoreTokens(this.#bench, this.#state.policy.params, batch, buildForest(batch), wanted);
       } finally {
-        ops.trim();
+        this.#bench.ops.trim();
       }
     });
   }
 
   update(batch: PackedTrees, loss: Loss, step: OptimizerStep): Promise<UpdateMetrics> {
     return this.#serial(async () => {
-      const { state, metrics } =
-        loss.kind === 'sft'
-          ? await sftUpdate(this.#bench, this.#state, batch, step)
-          : await policyUpdate(this.#bench, this.#state, batch, loss, step);
-      this.#replace({ ...state, version: this.#state.version + 1 });
+      const { state, metrics } = await this.#updated(batch, loss, step);
+      // A policy that did not move is still the same version.
+      const version = this.#state.version + (loss.kind === 'value' ? 0 : 1);
+      this.#replace({ ...state, version });
       return metrics;
     });
   }
 
   publish(directory: string): Promise<{ policy: Policy; weights: WeightsRef }> {
     return this.#serial(() => {
-      const { version, params } = this.#state;
+      const { version } = this.#state;
       const path = join(directory, `policy-${version}.gguf`);
-      writeGguf(path, this.#bench.config, toArrays(params));
+      const { config, params } = this.#exported();
+      writeGguf(path, config, params, this.#publishType);
       return Promise.resolve({
         policy: { id: `${this.#policyName}-${version}`, version },
         weights: { format: 'gguf' as const, path },
@@ -130,12 +176,27 @@ export class TfjsLearner implements Learner {
 
   save(directory: string): Promise<void> {
     return this.#serial(() => {
-      const { params, optimizer, version } = this.#state;
+      const { policy, critic, version } = this.#state;
+      const bench = this.#bench;
+      if (this.#source) copyCompanions(this.#source, directory);
+      if (bench.policy.lora) {
+        writePeft(directory, toArrays(policy.params), bench.policy.lora, this.#source ?? '');
+      }
       writeCheckpoint(
         directory,
-        { config: this.#bench.config, params: toArrays(params) },
-        toArrays(optimizer.moments),
-        { schema: 1, version, optimizerSteps: optimizer.steps, optimizer: this.#bench.optimizer },
+        { weights: this.#exported(), moments: toArrays(policy.optimizer.moments) },
+        critic &&
+          bench.critic && {
+            weights: { config: bench.critic.config, params: toArrays(critic.params) },
+            moments: toArrays(critic.optimizer.moments),
+          },
+        {
+          schema: 1,
+          version,
+          optimizerSteps: policy.optimizer.steps,
+          optimizer: bench.policy.optimizer,
+          ...(critic && { criticSteps: critic.optimizer.steps }),
+        },
       );
       return Promise.resolve();
     });
@@ -143,21 +204,41 @@ export class TfjsLearner implements Learner {
 
   load(directory: string): Promise<void> {
     return this.#serial(() => {
-      const { weights, moments, state } = readCheckpoint(directory);
-      if (state.optimizer.kind !== this.#bench.optimizer.kind) {
+      const { policy, critic, state } = readCheckpoint(directory);
+      const bench = this.#bench;
+      if (state.optimizer.kind !== bench.policy.optimizer.kind) {
         throw new TreewardError(
           'LEARNER_E_OPTIMIZER',
-          `${directory} was trained with ${state.optimizer.kind}, this learner uses ${this.#bench.optimizer.kind}`,
+          `${directory} was trained with ${state.optimizer.kind}, this learner uses ${bench.policy.optimizer.kind}`,
           { hints: ['to start afresh from its weights, open it as `checkpoint`'] },
         );
       }
-      const { ops } = this.#bench;
-      this.#bench = { ...this.#bench, config: weights.config };
+      if ((critic === null) !== (this.#state.critic === null)) {
+        throw new TreewardError(
+          'LEARNER_E_CRITIC',
+          `${directory} was saved ${critic ? 'with' : 'without'} a value model, this learner is ${critic ? 'without' : 'with'} one`,
+        );
+      }
+      const restored = (saved: SavedModel, steps: number): ModelState => ({
+        params: toTensors(bench.ops, saved.weights.params),
+        optimizer: { steps, moments: toTensors(bench.ops, saved.moments) },
+      });
       this.#replace({
-        params: toTensors(ops, weights.params),
-        optimizer: { steps: state.optimizerSteps, moments: toTensors(ops, moments) },
+        policy: bench.policy.lora
+          ? this.#withAdapters(directory, bench.policy.lora, policy.moments, state.optimizerSteps)
+          : restored(policy, state.optimizerSteps),
+        critic: critic && restored(critic, state.criticSteps!),
         version: state.version,
       });
+      const withConfig = (model: Model, saved: SavedModel): Model => ({
+        ...model,
+        config: saved.weights.config,
+      });
+      this.#bench = {
+        ...bench,
+        policy: withConfig(bench.policy, policy),
+        critic: bench.critic && critic && withConfig(bench.critic, critic),
+      };
       return Promise.resolve();
     });
   }
@@ -165,15 +246,53 @@ export class TfjsLearner implements Learner {
   close(): Promise<void> {
     return this.#serial(() => {
       disposeState(this.#state);
+      for (const tensor of this.#bench.reference?.values() ?? []) tensor.dispose();
       this.#bench.ops.trim();
       return Promise.resolve();
     });
   }
 
+  #updated(
+    batch: PackedTrees,
+    loss: Loss,
+    step: OptimizerStep,
+  ): Promise<{ state: TrainState; metrics: UpdateMetrics }> {
+    switch (loss.kind) {
+      case 'sft':
+        return sftUpdate(this.#bench, this.#state, batch, step);
+      case 'value':
+        return valueUpdate(this.#bench, this.#state, batch, loss, step);
+      case 'policy':
+        return policyUpdate(this.#bench, this.#state, batch, loss, step);
+    }
+  }
+
+  /** What readers get: adapters merged. */
+  #exported(): Weights {
+    const { ops, policy } = this.#bench;
+    const { params } = this.#state.policy;
+    const { lora, config } = policy;
+    if (!lora) return { config, params: toArrays(params) };
+    return { config, params: tidy(ops.tf, () => toArrays(mergeLora(ops, params, lora))) };
+  }
+
+  /** The base is the one this learner was opened with; a checkpoint's `model.safetensors` has the adapters merged in. */
+  #withAdapters(
+    directory: string,
+    lora: LoraOptions,
+    moments: SavedModel['moments'],
+    steps: number,
+  ): ModelState {
+    const { ops } = this.#bench;
+    const base = [...this.#state.policy.params].filter(([name]) => !isLora(name));
+    return {
+      params: new Map([...base, ...toTensors(ops, readPeft(directory, lora))]),
+      optimizer: { steps, moments: toTensors(ops, moments) },
+    };
+  }
+
   #replace(next: TrainState): void {
-    const kept = new Set([...next.params.values(), ...next.optimizer.moments.values()]);
-    const old = [...this.#state.params.values(), ...this.#state.optimizer.moments.values()];
-    disposeAll(old.filter((tensor) => !kept.has(tensor)));
+    disposeState(this.#state, next);
     this.#state = next;
   }
 

@@ -1,9 +1,12 @@
 import type { NamedTensor } from '@treeward/base';
-import type { ModelConfig } from './model/config.js';
 import { tidy } from './model/decoder.js';
 import { fuse, unfuse, type FusedGrads, type FusedWeights, type Params } from './model/fused.js';
+import { loraGrads, mergeLora } from './model/lora.js';
 import type { ParamArrays } from './model/params.js';
 import type { Ops } from './tf/ops.js';
+import type { Model } from './update/state.js';
+
+type Shape = Pick<Model, 'config' | 'lora'>;
 
 export const toTensors = (ops: Ops, arrays: ReadonlyMap<string, NamedTensor>): Params =>
   new Map(
@@ -25,14 +28,14 @@ export const disposeAll = (params: Iterable<{ dispose(): void }>): void => {
   for (const tensor of params) tensor.dispose();
 };
 
-/** The fused form of the weights, for as long as `use` runs. */
+/** The fused form of the weights (adapters merged), for as long as `use` runs. */
 export async function withFused<R>(
   ops: Ops,
-  config: ModelConfig,
+  { config, lora }: Shape,
   params: Params,
   use: (fused: FusedWeights) => Promise<R>,
 ): Promise<R> {
-  const fused = tidy(ops.tf, () => fuse(ops, config, params));
+  const fused = tidy(ops.tf, () => fuse(ops, config, lora ? mergeLora(ops, params, lora) : params));
   try {
     return await use(fused);
   } finally {
@@ -44,11 +47,11 @@ export async function withFused<R>(
 export class GradientSum {
   #sum: FusedGrads | null = null;
   readonly #ops: Ops;
-  readonly #config: ModelConfig;
+  readonly #shape: Shape;
 
-  constructor(ops: Ops, config: ModelConfig) {
+  constructor(ops: Ops, shape: Shape) {
     this.#ops = ops;
-    this.#config = config;
+    this.#shape = shape;
   }
 
   add(grads: FusedGrads): void {
@@ -64,11 +67,17 @@ export class GradientSum {
     return this.#sum === null;
   }
 
-  /** Gradients by parameter; the caller's. */
+  /** Gradients by trained parameter; the caller's. */
   finish(params: Params): Params {
     const sum = this.#sum;
     if (!sum) return new Map();
-    const byName = tidy(this.#ops.tf, () => Object.fromEntries(unfuse(this.#ops, this.#config, params, sum)));
+    const { config, lora } = this.#shape;
+    const ops = this.#ops;
+    const byName = tidy(ops.tf, () => {
+      if (!lora) return Object.fromEntries(unfuse(ops, config, params, sum));
+      const merged = unfuse(ops, config, mergeLora(ops, params, lora), sum);
+      return Object.fromEntries(loraGrads(ops, params, merged, lora));
+    });
     this.dispose();
     return new Map(Object.entries(byName));
   }
@@ -79,20 +88,14 @@ export class GradientSum {
   }
 }
 
-function addTree(ops: Ops, a: FusedGrads, b: FusedGrads): FusedGrads {
-  return {
-    embed: ops.add(a.embed, b.embed),
-    head: ops.add(a.head, b.head),
-    layers: a.layers.map((layer, l) => {
-      const other = b.layers[l]!;
-      return {
-        qkv: ops.add(layer.qkv, other.qkv),
-        qkGain: ops.add(layer.qkGain, other.qkGain),
-        o: ops.add(layer.o, other.o),
-        gate: ops.add(layer.gate, other.gate),
-        up: ops.add(layer.up, other.up),
-        down: ops.add(layer.down, other.down),
-      };
-    }),
-  };
+/** Sums, member by member, two structures of tensors of the same form. */
+function addTree<S extends object>(ops: Ops, a: S, b: S): S {
+  const sum = Array.isArray(a) ? [] : {};
+  for (const key of Object.keys(a) as (keyof S)[]) {
+    const [x, y] = [a[key], b[key]] as [object, object];
+    Object.assign(sum, {
+      [key]: x instanceof ops.tf.Tensor ? ops.add(x, y as typeof x) : addTree(ops, x, y),
+    });
+  }
+  return sum as S;
 }

@@ -7,7 +7,7 @@ import { randomStream } from '@treeward/base';
 import { expect, it } from 'vitest';
 import { embeddedConfig } from '../model/config.js';
 import { initParams } from '../model/params.js';
-import { writeWeights } from '../checkpoint.js';
+import { writeWeights } from '../checkpoint/weights.js';
 import { constantRows, packRows } from '../testing/batches.js';
 import { TfjsLearner } from '../tfjs-learner.js';
 

@@ -1,16 +1,9 @@
 import { writeFileAtomic } from '@treeward/base';
 import type { ModelConfig } from '../model/config.js';
+import { inverseFrequencies } from '../model/rope.js';
+import { toFloat16 } from './float16.js';
+import { ALIGNMENT, GgufWriter, type Value } from './gguf-writer.js';
 import { EMBED, FINAL_NORM, HEAD, layerParam, toCheckpoint, type ParamArrays } from '../model/params.js';
-
-type Value =
-  | { type: 'u32'; value: number }
-  | { type: 'f32'; value: number }
-  | { type: 'string'; value: string }
-  | { type: 'strings'; value: readonly string[] }
-  | { type: 'i32s'; value: readonly number[] };
-
-const TYPE = { u32: 4, i32: 5, f32: 6, string: 8, array: 9 } as const;
-const ALIGNMENT = 32;
 
 /** llama.cpp's names for a layer's arrays. */
 const LAYER_NAMES = {
@@ -27,24 +20,22 @@ const LAYER_NAMES = {
   ffn_down: 'mlp.down_proj',
 } as const;
 
+/** Type of the matrices; vectors are float32 always. */
+export type GgufType = 'f32' | 'f16';
+
 /**
- * The policy as a GGUF file (version 3, float32, architecture qwen3) for llama.cpp. The vocabulary in it is a placeholder:
+ * The policy as a GGUF file (version 3, architecture qwen3 or llama) for llama.cpp. The vocabulary in it is a placeholder:
  * the engine passes ids in and gets ids out, text is the tokenizer's business.
  */
-export function writeGguf(path: string, config: ModelConfig, params: ParamArrays): void {
-  const arrays = toCheckpoint(config, params);
-  const tensors: [string, string][] = [
-    ['token_embd', EMBED],
-    ['output_norm', FINAL_NORM],
-    ['output', HEAD],
-  ];
-  for (let l = 0; l < config.layers; l++) {
-    for (const [theirs, ours] of Object.entries(LAYER_NAMES)) {
-      tensors.push([`blk.${l}.${theirs}`, layerParam(l, ours)]);
-    }
-  }
-  const out = new Writer();
-  const fields = Object.entries(metadata(config));
+export function writeGguf(
+  path: string,
+  config: ModelConfig,
+  params: ParamArrays,
+  type: GgufType = 'f32',
+): void {
+  const tensors = ggufTensors(config, params, type);
+  const out = new GgufWriter();
+  const fields = Object.entries(metadata(config, type));
   out.bytes(Buffer.from('GGUF'));
   out.u32(3);
   out.u64(tensors.length);
@@ -54,43 +45,111 @@ export function writeGguf(path: string, config: ModelConfig, params: ParamArrays
     out.value(value);
   }
   let offset = 0;
-  for (const [name, source] of tensors) {
-    const { shape, data } = arrays.get(source)!;
-    out.string(`${name}.weight`);
+  for (const { name, shape, data } of tensors) {
+    out.string(name);
     out.u32(shape.length);
     // GGUF lists the contiguous dimension first.
     for (const n of [...shape].reverse()) out.u64(n);
-    out.u32(0); // f32
+    out.u32(data instanceof Uint16Array ? 1 : 0);
     out.u64(offset);
     offset += Math.ceil(data.byteLength / ALIGNMENT) * ALIGNMENT;
   }
   out.align();
-  for (const [, source] of tensors) {
-    const { data } = arrays.get(source)!;
+  for (const { data } of tensors) {
     out.bytes(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
     out.align();
   }
   writeFileAtomic(path, out.finish());
 }
 
-function metadata(config: ModelConfig): Record<string, Value> {
+interface GgufTensor {
+  name: string;
+  shape: readonly number[];
+  data: Float32Array | Uint16Array;
+}
+
+function ggufTensors(config: ModelConfig, params: ParamArrays, type: GgufType): GgufTensor[] {
+  const arrays = toCheckpoint(config, params);
+  const named: [string, string][] = [
+    ['token_embd', EMBED],
+    ['output_norm', FINAL_NORM],
+    ['output', HEAD],
+  ];
+  for (let l = 0; l < config.layers; l++) {
+    for (const [theirs, ours] of Object.entries(LAYER_NAMES)) {
+      named.push([`blk.${l}.${theirs}`, layerParam(l, ours)]);
+    }
+  }
+  const out: GgufTensor[] = [];
+  for (const [name, source] of named) {
+    // Absent: the norms of q and k in a Llama, the head of tied embeddings (llama.cpp then reads the embedding).
+    const array = arrays.get(source);
+    if (!array) continue;
+    let data = array.data as Float32Array;
+    if (config.family === 'llama' && /self_attn\.[qk]_proj/.test(source))
+      data = interleaved(data, array.shape, config);
+    out.push({
+      name: `${name}.weight`,
+      shape: array.shape,
+      data: type === 'f16' && array.shape.length > 1 ? toFloat16(data) : data,
+    });
+  }
+  if (config.ropeScaling.type === 'llama3') {
+    const scaled = inverseFrequencies(config);
+    const plain = inverseFrequencies({ ...config, ropeScaling: { type: 'default' } });
+    const factors = Float32Array.from(plain, (w, i) => w / scaled[i]!);
+    out.push({ name: 'rope_freqs.weight', shape: [factors.length], data: factors });
+  }
+  return out;
+}
+
+/** llama.cpp's llama rotates neighbours (2i, 2i + 1), transformers pairs (i, i + h/2): rows of each head change places. */
+function interleaved(
+  data: Float32Array,
+  [rows, columns]: readonly number[],
+  { headDim: h }: ModelConfig,
+): Float32Array {
+  const out = new Float32Array(data.length);
+  for (let row = 0; row < rows!; row++) {
+    const i = row % h;
+    const to = row - i + (i < h / 2 ? 2 * i : 2 * (i - h / 2) + 1);
+    out.set(data.subarray(row * columns!, (row + 1) * columns!), to * columns!);
+  }
+  return out;
+}
+
+function metadata(config: ModelConfig, type: GgufType): Record<string, Value> {
   const u32 = (value: number): Value => ({ type: 'u32', value });
+  const f32 = (value: number): Value => ({ type: 'f32', value });
   const tokens = placeholderVocabulary(config.vocabSize);
+  const shape: Record<string, Value> = {
+    block_count: u32(config.layers),
+    context_length: u32(config.maxPositions),
+    embedding_length: u32(config.hiddenSize),
+    feed_forward_length: u32(config.ffnSize),
+    vocab_size: u32(config.vocabSize),
+    'attention.head_count': u32(config.heads),
+    'attention.head_count_kv': u32(config.kvHeads),
+    'attention.key_length': u32(config.headDim),
+    'attention.value_length': u32(config.headDim),
+    'attention.layer_norm_rms_epsilon': f32(config.normEps),
+    'rope.dimension_count': u32(config.headDim),
+    'rope.freq_base': f32(config.ropeTheta),
+  };
+  const { ropeScaling } = config;
+  if (ropeScaling.type === 'linear' || ropeScaling.type === 'yarn') {
+    shape['rope.scaling.type'] = { type: 'string', value: ropeScaling.type };
+    shape['rope.scaling.factor'] = f32(ropeScaling.factor);
+  }
+  if (ropeScaling.type === 'yarn') {
+    shape['rope.scaling.original_context_length'] = u32(ropeScaling.originalMaxPositions);
+  }
   return {
-    'general.architecture': { type: 'string', value: 'qwen3' },
+    'general.architecture': { type: 'string', value: config.family },
     'general.name': { type: 'string', value: 'treeward policy' },
     'general.alignment': u32(ALIGNMENT),
-    'general.file_type': u32(0),
-    'qwen3.block_count': u32(config.layers),
-    'qwen3.context_length': u32(config.maxPositions),
-    'qwen3.embedding_length': u32(config.hiddenSize),
-    'qwen3.feed_forward_length': u32(config.ffnSize),
-    'qwen3.attention.head_count': u32(config.heads),
-    'qwen3.attention.head_count_kv': u32(config.kvHeads),
-    'qwen3.attention.key_length': u32(config.headDim),
-    'qwen3.attention.value_length': u32(config.headDim),
-    'qwen3.attention.layer_norm_rms_epsilon': { type: 'f32', value: config.normEps },
-    'qwen3.rope.freq_base': { type: 'f32', value: config.ropeTheta },
+    'general.file_type': u32(type === 'f16' ? 1 : 0),
+    ...Object.fromEntries(Object.entries(shape).map(([key, value]) => [`${config.family}.${key}`, value])),
     'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
     'tokenizer.ggml.pre': { type: 'string', value: 'qwen2' },
     'tokenizer.ggml.tokens': { type: 'strings', value: tokens },
@@ -111,55 +170,4 @@ function placeholderVocabulary(size: number): string[] {
     String.fromCodePoint(printable(byte) ? byte : next++),
   );
   return Array.from({ length: size }, (_, i) => bytes[i] ?? `<|t${i}|>`);
-}
-
-class Writer {
-  readonly #chunks: Buffer[] = [];
-  #length = 0;
-
-  bytes(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#length += chunk.length;
-  }
-  u32(n: number): void {
-    const b = Buffer.alloc(4);
-    b.writeUInt32LE(n);
-    this.bytes(b);
-  }
-  u64(n: number): void {
-    const b = Buffer.alloc(8);
-    b.writeBigUInt64LE(BigInt(n));
-    this.bytes(b);
-  }
-  string(text: string): void {
-    const b = Buffer.from(text);
-    this.u64(b.length);
-    this.bytes(b);
-  }
-  value(field: Value): void {
-    if (field.type === 'strings' || field.type === 'i32s') {
-      this.u32(TYPE.array);
-      this.u32(field.type === 'strings' ? TYPE.string : TYPE.i32);
-      this.u64(field.value.length);
-      for (const item of field.value) {
-        if (typeof item === 'string') this.string(item);
-        else this.u32(item);
-      }
-      return;
-    }
-    this.u32(TYPE[field.type]);
-    if (field.type === 'string') this.string(field.value);
-    else if (field.type === 'u32') this.u32(field.value);
-    else {
-      const b = Buffer.alloc(4);
-      b.writeFloatLE(field.value);
-      this.bytes(b);
-    }
-  }
-  align(): void {
-    this.bytes(Buffer.alloc((ALIGNMENT - (this.#length % ALIGNMENT)) % ALIGNMENT));
-  }
-  finish(): Buffer {
-    return Buffer.concat(this.#chunks, this.#length);
-  }
 }

@@ -1,39 +1,39 @@
-import type { Ops } from '../tf/ops.js';
 import type { Tensor } from '../tf/load.js';
+import type { Ops } from '../tf/ops.js';
+import type { Attend } from '../tf/tree-attention.js';
 import type { ModelConfig } from './config.js';
 import type { FusedLayer } from './fused.js';
 import { normalise, normaliseGrad } from './norm.js';
 
-/** Sizes and constant arrays of one micro-batch: B rows of T tokens, N = B·T. */
+/**
+ * Constant arrays of one pass. Tokens come first, then (a history critic's) query-only states: N states, of which the first
+ * `keys` are keys.
+ */
 export interface Frame {
-  B: number;
-  T: number;
-  /** [1, 1, T, h] */
+  N: number;
+  keys: number;
+  attend: Attend;
+  /** [N, 1, h] */
   cos: Tensor;
   signedSin: Tensor;
-  /** [1, 1, G·T, T], G = query heads per key head. */
-  mask: Tensor;
 }
 
 export interface AttentionCache {
-  /** n, scale: q and k after their norm, [B, H+K, T, h] and [.., 1]. */
-  n: Tensor;
-  scale: Tensor;
-  /** Rotation with the gains in it, [1, H+K, T, h]. */
-  cosGain: Tensor;
-  sinGain: Tensor;
+  /** q and k before their gain, [N, H+K, h], and the scale [N, H+K, 1] of their norm; only where a family normalises. */
+  unit?: Tensor;
+  scale?: Tensor;
   q: Tensor;
   k: Tensor;
   v: Tensor;
-  /** [B, K, G·T, T] */
-  probs: Tensor;
-  /** [B, K, G·T, h] */
+  /** [N, H, h] */
   out: Tensor;
+  /** [N, H] */
+  lse: Tensor;
 }
 
 /**
- * Causal attention with grouped heads, q/k norms and rotary positions, from the joint projection [N, A·h] to the heads'
- * outputs [N, H·h]. The G query heads of one key head stand below each other as G·T queries: no key is ever repeated.
+ * Attention over packed trees with grouped heads, q/k norms where the family has them, and rotary positions, from the joint
+ * projection [N, A·h] to the heads' outputs [N, H·h].
  */
 export function attention(
   ops: Ops,
@@ -43,52 +43,52 @@ export function attention(
   qkv: Tensor,
 ): { merged: Tensor; cache: AttentionCache } {
   const { heads: H, kvHeads: K, headDim: h, normEps } = config;
-  const { B, T } = frame;
-  const G = H / K;
-  const byHead = ops.transpose(ops.reshape(qkv, [B, T, H + 2 * K, h]), [0, 2, 1, 3]);
-  const [qk, v] = ops.split(byHead, [H + K, K], 1) as [Tensor, Tensor];
-  const { unit: n, scale } = normalise(ops, qk, normEps);
-  const cosGain = ops.mul(layer.qkGain, frame.cos);
-  const sinGain = ops.mul(layer.qkGainRolled, frame.signedSin);
-  const rotated = ops.add(ops.mul(n, cosGain), ops.mul(ops.roll(n, h / 2, 3), sinGain));
-  const [qFlat, k] = ops.split(rotated, [H, K], 1) as [Tensor, Tensor];
-  const q = ops.reshape(qFlat, [B, K, G * T, h]);
-  const probs = ops.softmax(ops.add(ops.batchMatMul(q, k, false, true), frame.mask));
-  const out = ops.batchMatMul(probs, v);
-  const merged = ops.reshape(ops.transpose(ops.reshape(out, [B, H, T, h]), [0, 2, 1, 3]), [B * T, H * h]);
-  return { merged, cache: { n, scale, cosGain, sinGain, q, k, v, probs, out } };
+  const { N, keys, cos, signedSin } = frame;
+  const byHead = ops.reshape(qkv, [N, H + 2 * K, h]);
+  const [projected, vAll] = ops.split(byHead, [H + K, K], 1) as [Tensor, Tensor];
+  let qk = projected;
+  let norm: { unit: Tensor; scale: Tensor } | undefined;
+  if (layer.qkGain) {
+    norm = normalise(ops, projected, normEps);
+    qk = ops.mul(norm.unit, layer.qkGain);
+  }
+  const rotated = ops.add(ops.mul(qk, cos), ops.mul(ops.roll(qk, h / 2, 2), signedSin));
+  const [q, kAll] = ops.split(rotated, [H, K], 1) as [Tensor, Tensor];
+  const k = first(ops, kAll, keys);
+  const v = first(ops, vAll, keys);
+  const { out, lse } = frame.attend.forward({ q, k, v });
+  return { merged: ops.reshape(out, [N, H * h]), cache: { ...norm, q, k, v, out, lse } };
 }
 
-/** ∂qkv [N, A·h] and Σ n·∂n [H+K, h] from ∂merged. */
+/** ∂qkv [N, A·h] and, where q and k are normalised, their gains' gradient [H+K, h], from ∂merged. */
 export function attentionGrad(
   ops: Ops,
   config: ModelConfig,
   frame: Frame,
+  layer: FusedLayer,
   cache: AttentionCache,
   dMerged: Tensor,
-): { dQkv: Tensor; dGain: Tensor } {
+): { dQkv: Tensor; dGain?: Tensor } {
   const { heads: H, kvHeads: K, headDim: h } = config;
-  const { B, T } = frame;
-  const G = H / K;
-  const { n, scale, cosGain, sinGain, q, k, v, probs, out } = cache;
-  const dOut = ops.reshape(ops.transpose(ops.reshape(dMerged, [B, T, H, h]), [0, 2, 1, 3]), [B, K, G * T, h]);
-  // Softmax backward: dS = P·(dP − Σ_h dO·O).
-  const delta = ops.sum(ops.mul(dOut, out), [3], true);
-  const dScores = ops.mul(probs, ops.sub(ops.batchMatMul(dOut, v, false, true), delta));
-  const dq = ops.reshape(ops.batchMatMul(dScores, k), [B, H, T, h]);
-  // Transposing the small operand is about 1.7 times faster than transposing the T×T one.
-  const small = [0, 1, 3, 2];
-  const dk = ops.transpose(ops.batchMatMul(q, dScores, true), small);
-  const dv = ops.transpose(ops.batchMatMul(dOut, probs, true), small);
-  const dRotated = ops.concat([dq, dk], 1);
-  const dn = ops.add(ops.mul(dRotated, cosGain), ops.roll(ops.mul(dRotated, sinGain), h / 2, 3));
-  const dot = ops.mul(dn, n);
-  const dGain = ops.sum(
-    ops.reshape(ops.sum(ops.reshape(dot, [B, (H + K) * T * h]), [0]), [H + K, T, h]),
-    [1],
-  );
-  const dqk = normaliseGrad(ops, n, scale, dn, dot);
-  const byHead = ops.concat([dqk, dv], 1);
-  const dQkv = ops.reshape(ops.transpose(byHead, [0, 2, 1, 3]), [B * T, (H + 2 * K) * h]);
-  return { dQkv, dGain };
+  const { N, keys, cos, signedSin } = frame;
+  const dOut = ops.reshape(dMerged, [N, H, h]);
+  const { dq, dk, dv } = frame.attend.backward(cache, cache, dOut);
+  const dRotated = ops.concat([dq, padded(ops, dk, N - keys)], 1);
+  const dqk = ops.add(ops.mul(dRotated, cos), ops.roll(ops.mul(dRotated, signedSin), h / 2, 2));
+  const dvAll = padded(ops, dv, N - keys);
+  const join = (d: Tensor): Tensor => ops.reshape(ops.concat([d, dvAll], 1), [N, (H + 2 * K) * h]);
+  if (!layer.qkGain || !cache.unit || !cache.scale) return { dQkv: join(dqk) };
+  const dGain = ops.reshape(ops.sum(ops.reshape(ops.mul(dqk, cache.unit), [N, (H + K) * h]), [0]), [
+    H + K,
+    h,
+  ]);
+  const dUnit = ops.mul(dqk, layer.qkGain);
+  const dot = ops.mul(dUnit, cache.unit);
+  return { dQkv: join(normaliseGrad(ops, cache.unit, cache.scale, dUnit, dot)), dGain };
 }
+
+const first = (ops: Ops, x: Tensor, rows: number): Tensor =>
+  x.shape[0] === rows ? x : ops.split(x, [rows, x.shape[0]! - rows], 0)[0]!;
+
+const padded = (ops: Ops, x: Tensor, rows: number): Tensor =>
+  rows === 0 ? x : ops.concat([x, ops.tf.zeros([rows, ...x.shape.slice(1)])], 0);

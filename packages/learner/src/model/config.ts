@@ -1,7 +1,9 @@
-import { readJson, TreewardError } from '@treeward/base';
+import type { RopeScaling } from './rope.js';
 
-/** Shape of a Qwen3 decoder, in transformers' terms. */
+/** Shape of a decoder, in transformers' terms. */
 export interface ModelConfig {
+  /** Qwen3 normalises q and k per head, Llama does not; all else is the same. */
+  family: 'qwen3' | 'llama';
   vocabSize: number;
   hiddenSize: number;
   layers: number;
@@ -10,18 +12,22 @@ export interface ModelConfig {
   headDim: number;
   ffnSize: number;
   ropeTheta: number;
+  ropeScaling: RopeScaling;
   normEps: number;
   maxPositions: number;
   /**
    * How input embedding and output head relate while training. `untied`: two matrices. A number s: one matrix E with
    * input rows s·E and head E (1 = transformers' tied embeddings, sqrt(hiddenSize) = the embedded model, which learns
-   * faster so). Exports are always two matrices, so every reader sees a plain Qwen3.
+   * faster so). Exports of the latter are two matrices, so every reader sees a plain checkpoint.
    */
   tie: 'untied' | number;
+  /** What the last states are read as: next-token logits, a value, or both from one trunk. */
+  output: 'tokens' | 'value' | 'tokens+value';
 }
 
 /** The embedded policy's shape (design: embedded.md). */
 export const embeddedConfig = (vocabSize = 768, hiddenSize = 128, layers = 4): ModelConfig => ({
+  family: 'qwen3',
   vocabSize,
   hiddenSize,
   layers,
@@ -30,72 +36,12 @@ export const embeddedConfig = (vocabSize = 768, hiddenSize = 128, layers = 4): M
   headDim: 32,
   ffnSize: hiddenSize * 3,
   ropeTheta: 1000,
+  ropeScaling: { type: 'default' },
   normEps: 1e-6,
   maxPositions: 640,
   tie: Math.fround(Math.sqrt(hiddenSize)),
+  output: 'tokens',
 });
 
-interface HfConfig {
-  model_type?: string;
-  tie_word_embeddings?: boolean;
-  hidden_size: number;
-  num_hidden_layers: number;
-  num_attention_heads: number;
-  num_key_value_heads?: number;
-  head_dim?: number;
-  intermediate_size: number;
-  vocab_size: number;
-  rope_theta?: number;
-  rms_norm_eps?: number;
-  max_position_embeddings?: number;
-  treeward?: { tie: 'untied' | number };
-}
-
-/** @throws TreewardError LEARNER_E_CONFIG when it is not a Qwen3 config or a size is missing */
-export function readModelConfig(path: string): ModelConfig {
-  const hf = readJson<HfConfig>(path);
-  const bad = (why: string): TreewardError =>
-    new TreewardError('LEARNER_E_CONFIG', `${path}: ${why}`, { data: { file: path } });
-  if (hf.model_type !== 'qwen3') throw bad(`model_type is ${hf.model_type ?? 'missing'}, supported: qwen3`);
-  const size = (field: keyof HfConfig): number => {
-    const value = hf[field];
-    if (typeof value !== 'number' || !Number.isInteger(value) || value <= 0) {
-      throw bad(`${field} must be a positive integer, got ${JSON.stringify(value)}`);
-    }
-    return value;
-  };
-  const heads = size('num_attention_heads');
-  return {
-    vocabSize: size('vocab_size'),
-    hiddenSize: size('hidden_size'),
-    layers: size('num_hidden_layers'),
-    heads,
-    kvHeads: hf.num_key_value_heads === undefined ? heads : size('num_key_value_heads'),
-    headDim: hf.head_dim === undefined ? size('hidden_size') / heads : size('head_dim'),
-    ffnSize: size('intermediate_size'),
-    ropeTheta: hf.rope_theta ?? 10000,
-    normEps: hf.rms_norm_eps ?? 1e-6,
-    maxPositions: hf.max_position_embeddings ?? 4096,
-    tie: hf.treeward?.tie ?? (hf.tie_word_embeddings ? 1 : 'untied'),
-  };
-}
-
-/** What transformers reads, plus our `treeward` block, which says how the matrices were tied in training. */
-export function toHfConfig(config: ModelConfig): Record<string, unknown> {
-  return {
-    architectures: ['Qwen3ForCausalLM'],
-    model_type: 'qwen3',
-    tie_word_embeddings: false,
-    hidden_size: config.hiddenSize,
-    num_hidden_layers: config.layers,
-    num_attention_heads: config.heads,
-    num_key_value_heads: config.kvHeads,
-    head_dim: config.headDim,
-    intermediate_size: config.ffnSize,
-    vocab_size: config.vocabSize,
-    rope_theta: config.ropeTheta,
-    rms_norm_eps: config.normEps,
-    max_position_embeddings: config.maxPositions,
-    treeward: { tie: config.tie },
-  };
-}
+export const readsTokens = (config: ModelConfig): boolean => config.output !== 'value';
+export const readsValue = (config: ModelConfig): boolean => config.output !== 'tokens';

@@ -1,17 +1,15 @@
 import { join } from 'node:path';
 import { readJson, readTensors } from '@treeward/base';
 import { describe, expect, it } from 'vitest';
-import { readWeights } from '../checkpoint.js';
-import { microBatches } from '../micro-batches.js';
+import { readWeights } from '../checkpoint/weights.js';
 import { constantRows, packRows, tinyCheckpoint, tinyRows } from '../testing/batches.js';
+import { lossAndGradients, relativeDifference, workbench } from '../testing/gradients.js';
 import { loadTensorFlow } from '../tf/load.js';
 import { Ops } from '../tf/ops.js';
-import { GradientSum, toArrays, toTensors } from '../weights-store.js';
-import { runMicroBatch, tidy } from './decoder.js';
-import { fuse, type Params } from './fused.js';
-import { scoreHead, sftHead } from './heads.js';
-import { EMBED, HEAD, type ParamArrays } from './params.js';
-import type { ModelConfig } from './config.js';
+import { scoreTokens } from '../update/score.js';
+import { buildForest } from '../pack/forest.js';
+import { toTensors } from '../weights-store.js';
+import { EMBED, HEAD } from './params.js';
 
 interface Expected {
   rows: number[][];
@@ -23,126 +21,132 @@ interface Expected {
 const expected = readJson<Expected>(join(tinyCheckpoint, 'expected.json'));
 const ops = new Ops(loadTensorFlow());
 const { config, params } = readWeights(tinyCheckpoint);
+const batch = packRows(expected.rows, expected.weights);
+const total = expected.weights.flat().reduce((a, b) => a + b);
+const weight = (token: number): number => batch.advantages_T[token]! / total;
+const firsts = new Set(batch.rowStart_B1);
+const all = Array.from(batch.tokens_T, (_, t) => t).filter((t) => !firsts.has(t));
+const weighted = all.filter((t) => batch.advantages_T[t] !== 0);
 
-/** Loss and gradients of the fixture's rows under given weights. */
-function gradients(
-  model: ModelConfig,
-  arrays: ParamArrays,
-  budget: number,
-): { loss: number; grads: ParamArrays } {
-  const batch = packRows(expected.rows, expected.weights);
-  const total = expected.weights.flat().reduce((a, b) => a + b);
-  const tensors: Params = toTensors(ops, arrays);
-  const fused = tidy(ops.tf, () => fuse(ops, model, tensors));
-  const sum = new GradientSum(ops, model);
-  let loss = 0;
-  const head = sftHead(
-    ops,
-    (token) => batch.advantages_T[token]! / total,
-    (micro, logprobs_M) =>
-      micro.source_M.forEach((token, m) => {
-        loss -= (batch.advantages_T[token]! * logprobs_M[m]!) / total;
-      }),
-  );
-  const wanted = (token: number): boolean => batch.advantages_T[token] !== 0;
-  for (const micro of microBatches(batch, [0, 1, 2, 3], wanted, budget)) {
-    sum.add(runMicroBatch(ops, model, fused, micro, head)!);
-  }
-  return { loss, grads: toArrays(sum.finish(tensors)) };
-}
-
-const largestDifference = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
-  Math.max(...Array.from(a, (x, i) => Math.abs(x - b[i]!)));
-
-describe('decoder against transformers', () => {
-  it('gives the same log-probabilities and entropies, padded or not', () => {
-    const batch = packRows(
-      expected.rows,
-      constantRows(expected.rows, () => 1),
-    );
-    for (const budget of [1, 64]) {
-      const logprobs: number[] = [];
-      const entropies: number[] = [];
-      const head = scoreHead(ops, { temperature: () => 1, bannedIds: [] }, (micro, l, e) =>
-        micro.source_M.forEach((token, m) => {
-          logprobs[token] = l[m]!;
-          entropies[token] = e[m]!;
-        }),
-      );
-      const tensors = toTensors(ops, params);
-      const fused = tidy(ops.tf, () => fuse(ops, config, tensors));
-      for (const micro of microBatches(batch, [0, 1, 2, 3], (t) => batch.owned_T[t] === 1, budget)) {
-        expect(runMicroBatch(ops, config, fused, micro, head)).toBeNull();
-      }
-      const got = expected.logprobs.flat().map((want, t) => Math.abs((logprobs[t] ?? 0) - (want ?? 0)));
-      const gotEntropy = expected.entropies
-        .flat()
-        .map((want, t) => Math.abs((entropies[t] ?? 0) - (want ?? 0)));
-      expect(logprobs.filter((x) => x !== undefined)).toHaveLength(21);
-      expect(Math.max(...got)).toBeLessThan(1e-5);
-      expect(Math.max(...gotEntropy)).toBeLessThan(1e-5);
+describe('Qwen3 against transformers', () => {
+  it('gives the same log-probabilities and entropies, in one micro-batch or many', async () => {
+    const tensors = toTensors(ops, params);
+    for (const microBatchTokens of [1, 64]) {
+      const bench = workbench(ops, config, { microBatchTokens });
+      const { logprobs_T, entropies_T } = await scoreTokens(bench, tensors, batch, buildForest(batch), all);
+      const difference = (got: Float32Array, want: (number | null)[][]): number =>
+        Math.max(...all.map((t) => Math.abs(got[t]! - want.flat()[t]!)));
+      expect(all).toHaveLength(21);
+      expect(difference(logprobs_T, expected.logprobs)).toBeLessThan(1e-5);
+      expect(difference(entropies_T, expected.entropies)).toBeLessThan(1e-5);
     }
   });
 
-  it('gives the same loss and the same gradient of every array, in one micro-batch or many', () => {
+  it.each([
+    ['one micro-batch', 64, Infinity],
+    ['a few', 16, Infinity],
+    ['one per path', 1, Infinity],
+    ['activation checkpointing', 64, 0],
+  ])('gives the same loss and gradients: %s', async (_, microBatchTokens, checkpointAbove) => {
     const golden = readTensors(join(tinyCheckpoint, 'gradients.safetensors')).tensors;
-    for (const budget of [1, 16, 64]) {
-      const { loss, grads } = gradients(config, params, budget);
-      expect(loss).toBeCloseTo(expected.loss, 5);
-      expect([...grads.keys()].sort()).toEqual([...golden.keys()].sort());
-      for (const [name, { data }] of golden) {
-        const scale = Math.max(...Array.from(data, Math.abs));
-        expect(largestDifference(grads.get(name)!.data, data) / scale, name).toBeLessThan(2e-5);
-      }
+    const bench = workbench(ops, config, { microBatchTokens, checkpointAbove });
+    const { loss, grads } = await lossAndGradients(bench, params, batch, { weight }, weighted);
+    expect(loss).toBeCloseTo(expected.loss, 5);
+    expect([...grads.keys()].sort()).toEqual([...golden.keys()].sort());
+    for (const [name, { data }] of golden) {
+      expect(relativeDifference(grads.get(name)!.data, data), name).toBeLessThan(2e-5);
     }
   });
 
-  it('ties: the gradient of E is that of the head plus scale × that of the embedding', () => {
+  it('ties: the gradient of E is that of the head plus scale × that of the embedding', async () => {
     const scale = 4;
     const head = params.get(HEAD)!;
     const embed = { shape: head.shape, data: (head.data as Float32Array).map((x) => x * scale) };
-    const untied = gradients(config, new Map([...params, [EMBED, embed]]), 64);
-    const tiedParams = new Map([...params].filter(([name]) => name !== EMBED));
-    const tied = gradients({ ...config, tie: scale }, tiedParams, 64);
+    const untied = await lossAndGradients(
+      workbench(ops, config),
+      new Map([...params, [EMBED, embed]]),
+      batch,
+      { weight },
+      weighted,
+    );
+    const tied = await lossAndGradients(
+      workbench(ops, { ...config, tie: scale }),
+      new Map([...params].filter(([name]) => name !== EMBED)),
+      batch,
+      { weight },
+      weighted,
+    );
     expect(tied.loss).toBeCloseTo(untied.loss, 6);
     const want = (untied.grads.get(HEAD)!.data as Float32Array).map(
       (x, i) => x + scale * untied.grads.get(EMBED)!.data[i]!,
     );
-    expect(largestDifference(tied.grads.get(HEAD)!.data, want)).toBeLessThan(1e-6);
+    expect(relativeDifference(tied.grads.get(HEAD)!.data, want)).toBeLessThan(1e-5);
   });
 
-  it('leaves no tensor behind', () => {
-    gradients(config, params, 16);
-    ops.trim();
-    const run = (): number => {
+  it('leaves no tensor behind', async () => {
+    const rows = packRows(
+      tinyRows,
+      constantRows(tinyRows, () => 1),
+    );
+    const wanted = Array.from(rows.tokens_T, (_, t) => t).filter((t) => !rows.rowStart_B1.includes(t));
+    const run = async (checkpointAbove: number): Promise<number> => {
       const before = ops.tf.memory().numTensors;
-      const tensors = toTensors(ops, params);
-      const fused = tidy(ops.tf, () => fuse(ops, config, tensors));
-      const batch = packRows(
-        tinyRows,
-        constantRows(tinyRows, () => 1),
-      );
-      const [micro] = microBatches(batch, [0, 1, 2, 3], () => true, 64);
-      const sum = new GradientSum(ops, config);
-      sum.add(
-        runMicroBatch(
-          ops,
-          config,
-          fused,
-          micro!,
-          sftHead(
-            ops,
-            () => 1,
-            () => undefined,
-          ),
-        )!,
-      );
-      for (const tensor of [...tensors.values(), ...sum.finish(tensors).values()]) tensor.dispose();
-      ops.tf.dispose(fused as never);
-      ops.trim();
+      const bench = workbench(ops, config, { microBatchTokens: 16, checkpointAbove });
+      await lossAndGradients(bench, params, rows, { weight: () => 1, entropyWeight: 0.1 }, wanted);
       return ops.tf.memory().numTensors - before;
     };
-    run();
-    expect(run()).toBe(0);
+    await run(Infinity);
+    expect(await run(Infinity)).toBe(0);
+    expect(await run(0)).toBe(0);
+  });
+});
+
+describe.each(['tiny-llama3', 'tiny-llama-tied', 'tiny-qwen3-yarn'])('%s against transformers', (name) => {
+  const folder = join(import.meta.dirname, '..', '__fixtures__', name);
+  const { tensors } = readTensors(join(folder, 'expected.safetensors'));
+  const [R, T, V] = tensors.get('logits')!.shape as [number, number, number];
+  const tokens = tensors.get('rows')!.data as Int32Array;
+  const rows = Array.from({ length: R }, (_, r) => [...tokens.subarray(r * T, (r + 1) * T)]);
+  const packed = packRows(
+    rows,
+    constantRows(rows, () => 1),
+  );
+  const wanted = Array.from(packed.tokens_T, (_, t) => t).filter((t) => t % T !== 0);
+
+  it('every next-token log-probability is within 1e-4', async () => {
+    const weights = readWeights(folder);
+    const bench = workbench(ops, weights.config);
+    const params = toTensors(ops, weights.params);
+    const logits = tensors.get('logits')!.data as Float32Array;
+    // Every token of the vocabulary as the row's next one, so that the whole distribution is compared.
+    for (const at of [0, 7, T - 1]) {
+      const branches = packRows(
+        rows.flatMap((row) => Array.from({ length: V }, (_, v) => [...row.slice(0, at + 1), v])),
+        rows.flatMap(() => Array.from({ length: V }, () => Array.from({ length: at + 2 }, () => 0))),
+      );
+      const ends = Array.from({ length: R * V }, (_, b) => branches.rowStart_B1[b + 1]! - 1);
+      const { logprobs_T } = await scoreTokens(bench, params, branches, buildForest(branches), ends);
+      for (let r = 0; r < R; r++) {
+        const own = logits.subarray((r * T + at) * V, (r * T + at + 1) * V);
+        const lse = Math.log(own.reduce((sum, z) => sum + Math.exp(z), 0));
+        own.forEach((z, v) => {
+          expect(Math.abs(logprobs_T[ends[r * V + v]!]! - (z - lse))).toBeLessThan(1e-4);
+        });
+      }
+    }
+  });
+
+  it('loss and the gradient of every array agree', async () => {
+    const weights = readWeights(folder);
+    const bench = workbench(ops, weights.config);
+    const mean = { weight: () => 1 / wanted.length };
+    const { loss, grads } = await lossAndGradients(bench, weights.params, packed, mean, wanted);
+    expect(Math.abs(loss - tensors.get('loss')!.data[0]!)).toBeLessThan(1e-5);
+    for (const [key, { data }] of tensors) {
+      if (!key.startsWith('grad.')) continue;
+      const parameter = key.slice(5);
+      const got = grads.get(parameter) ?? (parameter === EMBED ? grads.get(HEAD) : undefined);
+      expect(relativeDifference(got!.data, data), key).toBeLessThan(1e-4);
+    }
   });
 });

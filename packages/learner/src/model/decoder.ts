@@ -1,91 +1,116 @@
-import type { Ops } from '../tf/ops.js';
 import type { Tensor } from '../tf/load.js';
+import type { Ops } from '../tf/ops.js';
+import { attendWith, type Visibility } from '../tf/tree-attention.js';
 import type { Frame } from './attention.js';
 import type { ModelConfig } from './config.js';
 import type { FusedGrads, FusedWeights } from './fused.js';
 import { layerBackward, layerForward, type LayerCache } from './layer.js';
 import { normalise, normaliseGrad } from './norm.js';
-import { causalMask, positionTables } from './rope.js';
+import { positionTables } from './rope.js';
 
-/** Rows of a batch, padded on the right to one length. Padding is harmless: attention is causal, and it has no loss. */
-export interface MicroBatch {
-  B: number;
-  T: number;
-  /** [B·T] */
-  tokens: Int32Array;
-  /** Positions (in B·T) whose next token is scored, ascending. */
-  positions_M: Int32Array;
-  /** The token that follows each. */
-  targets_M: Int32Array;
-  /** Where each scored token stands in the packed batch's T axis. */
-  source_M: Int32Array;
+/** What one pass computes: N states, the first `keys` of them tokens that others attend to. */
+export interface PassInput {
+  tokens_N: Int32Array;
+  /** Rotary positions. */
+  depth_N: Int32Array;
+  keys: number;
+  visibility: Visibility;
+  /** States that the output function reads. */
+  reads_U: Int32Array;
+}
+
+/** Gradient of the objective with respect to the read states, and to the output's own weights. */
+export interface OutputGrads {
+  dUnit: Tensor;
+  head?: Tensor;
+  value?: Tensor;
+  valueBias?: Tensor;
 }
 
 /**
- * Reads hidden states → a scalar objective's gradient. Given the normalised states at the scored positions [M, d] and the
- * head [V, d], it returns the logits' gradient [M, V], or null when only values were wanted.
+ * From the normalised states that are read [U, d] (without gain: it is in the output's matrix) to an objective's gradient,
+ * or to null when only values were wanted. It reports values by side effect.
  */
-export type HeadFunction = (hidden_Md: Tensor, head_Vd: Tensor, batch: MicroBatch) => Tensor | null;
+export type OutputFunction = (unit_Ud: Tensor, weights: FusedWeights) => OutputGrads | null;
 
-const frameOf = (ops: Ops, config: ModelConfig, batch: MicroBatch): Frame => {
-  const { T, B } = batch;
-  const { cos_Th, signedSin_Th } = positionTables(config, T);
-  const G = config.heads / config.kvHeads;
-  const { tf } = ops;
-  return {
-    B,
-    T,
-    cos: tf.tensor(cos_Th, [1, 1, T, config.headDim]),
-    signedSin: tf.tensor(signedSin_Th, [1, 1, T, config.headDim]),
-    mask: tf.tensor(causalMask(T, G), [1, 1, G * T, T]),
-  };
-};
+export interface PassOptions {
+  /** Keep only each layer's input and compute the rest again in the backward pass. @default false */
+  checkpointing?: boolean;
+}
 
 /**
- * One micro-batch forward and, if the head function gives a gradient, backward. The passes are written out by hand: no
- * tape records them, and each layer's temporaries are freed as soon as the layer is done. Returned tensors are the
- * caller's.
+ * One pass forward and, if the output function gives a gradient, backward. Both are written out by hand: no tape records
+ * them, and each layer's temporaries are freed as soon as the layer is done. Returned tensors are the caller's.
  */
-export function runMicroBatch(
+export function runPass(
   ops: Ops,
   config: ModelConfig,
   weights: FusedWeights,
-  batch: MicroBatch,
-  headFunction: HeadFunction,
+  input: PassInput,
+  output: OutputFunction,
+  options: PassOptions = {},
 ): FusedGrads | null {
   const { tf } = ops;
+  const N = input.tokens_N.length;
   return tidy(tf, (): FusedGrads | null => {
-    const frame = frameOf(ops, config, batch);
-    const ids = tf.tensor1d(batch.tokens, 'int32');
-    const positions = tf.tensor1d(batch.positions_M, 'int32');
-    let x = ops.gather(weights.embed, ids);
+    const frame = frameOf(ops, config, input);
+    const ids = tf.tensor1d(input.tokens_N, 'int32');
+    const reads = tf.tensor1d(input.reads_U, 'int32');
+    const inputs: Tensor[] = [];
     const caches: LayerCache[] = [];
+    let x = ops.gather(weights.embed, ids);
     for (const layer of weights.layers) {
-      const { y, cache } = tidy(tf, () => layerForward(ops, config, frame, layer, x));
-      caches.push(cache);
+      const forward = (): { y: Tensor; cache?: LayerCache } => {
+        const { y, cache } = layerForward(ops, config, frame, layer, x);
+        return options.checkpointing ? { y } : { y, cache };
+      };
+      const { y, cache } = tidy(tf, forward);
+      if (cache) {
+        caches.push(cache);
+        x.dispose();
+      } else inputs.push(x);
       x = y;
     }
-    const { unit, scale } = normalise(ops, ops.gather(x, positions), config.normEps);
-    const dLogits = headFunction(unit, weights.head, batch);
-    if (!dLogits) return null;
+    const { unit, scale } = normalise(ops, ops.gather(x, reads), config.normEps);
+    x.dispose();
+    const grads = output(unit, weights);
+    if (!grads) return null;
 
-    const headGrad = ops.matMul(dLogits, unit, true);
-    const dUnit = ops.matMul(dLogits, weights.head);
-    const dHidden = normaliseGrad(ops, unit, scale, dUnit, ops.mul(dUnit, unit));
-    let dx = ops.segmentSum(dHidden, positions, batch.B * batch.T);
+    const dHidden = normaliseGrad(ops, unit, scale, grads.dUnit, ops.mul(grads.dUnit, unit));
+    let dx = ops.segmentSum(dHidden, reads, N);
     const layers: FusedGrads['layers'] = [];
     for (let l = weights.layers.length - 1; l >= 0; l--) {
-      const cache = caches[l]!;
-      const result = tidy(tf, () => layerBackward(ops, config, frame, weights.layers[l]!, cache, dx));
-      for (const tensor of [...Object.values(cache.attention), ...Object.values(cache)]) {
-        if (tensor instanceof tf.Tensor) tensor.dispose();
-      }
+      const layer = weights.layers[l]!;
+      const result = tidy(tf, () => {
+        const cache = caches[l] ?? layerForward(ops, config, frame, layer, inputs[l]!).cache;
+        return layerBackward(ops, config, frame, layer, cache, dx);
+      });
+      tf.dispose([caches[l] ?? inputs[l]!, dx] as never);
       dx = result.dx;
       layers.unshift(result.grads);
     }
-    const embed = ops.segmentSum(dx, ids, config.vocabSize);
-    return { embed, layers, head: headGrad };
+    const { head, value, valueBias } = grads;
+    return {
+      embed: ops.segmentSum(dx, ids, config.vocabSize),
+      layers,
+      ...(head && { head }),
+      ...(value && { value }),
+      ...(valueBias && { valueBias }),
+    };
   });
+}
+
+function frameOf(ops: Ops, config: ModelConfig, input: PassInput): Frame {
+  const N = input.tokens_N.length;
+  const { cos_Nh, signedSin_Nh } = positionTables(config, input.depth_N);
+  const shape: [number, number, number] = [N, 1, config.headDim];
+  return {
+    N,
+    keys: input.keys,
+    attend: attendWith(ops, config, input.visibility),
+    cos: ops.tf.tensor(cos_Nh, shape),
+    signedSin: ops.tf.tensor(signedSin_Nh, shape),
+  };
 }
 
 /** tf.tidy with a type for structured results (tfjs walks any nesting of objects and arrays). */

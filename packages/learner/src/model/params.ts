@@ -1,5 +1,5 @@
 import { randomStream, TreewardError, type NamedTensor } from '@treeward/base';
-import type { ModelConfig } from './config.js';
+import { readsTokens, readsValue, type ModelConfig } from './config.js';
 
 /** Trained arrays by transformers' names, on the JavaScript side. */
 export type ParamArrays = Map<string, NamedTensor>;
@@ -7,6 +7,8 @@ export type ParamArrays = Map<string, NamedTensor>;
 export const EMBED = 'model.embed_tokens.weight';
 export const HEAD = 'lm_head.weight';
 export const FINAL_NORM = 'model.norm.weight';
+export const VALUE_WEIGHT = 'value_head.weight';
+export const VALUE_BIAS = 'value_head.bias';
 export const layerParam = (layer: number, name: string): string => `model.layers.${layer}.${name}.weight`;
 
 /** Names and shapes of what is trained, in a fixed order. A tied model has no input embedding of its own. */
@@ -20,27 +22,36 @@ export function paramShapes(config: ModelConfig): Map<string, number[]> {
     shapes.set(layerParam(l, 'self_attn.k_proj'), [config.kvHeads * headDim, d]);
     shapes.set(layerParam(l, 'self_attn.v_proj'), [config.kvHeads * headDim, d]);
     shapes.set(layerParam(l, 'self_attn.o_proj'), [d, config.heads * headDim]);
-    shapes.set(layerParam(l, 'self_attn.q_norm'), [headDim]);
-    shapes.set(layerParam(l, 'self_attn.k_norm'), [headDim]);
+    if (config.family === 'qwen3') {
+      shapes.set(layerParam(l, 'self_attn.q_norm'), [headDim]);
+      shapes.set(layerParam(l, 'self_attn.k_norm'), [headDim]);
+    }
     shapes.set(layerParam(l, 'post_attention_layernorm'), [d]);
     shapes.set(layerParam(l, 'mlp.gate_proj'), [f, d]);
     shapes.set(layerParam(l, 'mlp.up_proj'), [f, d]);
     shapes.set(layerParam(l, 'mlp.down_proj'), [d, f]);
   }
   shapes.set(FINAL_NORM, [d]);
-  shapes.set(HEAD, [v, d]);
+  if (readsTokens(config) || config.tie !== 'untied') shapes.set(HEAD, [v, d]);
+  if (readsValue(config)) {
+    shapes.set(VALUE_WEIGHT, [1, d]);
+    shapes.set(VALUE_BIAS, [1]);
+  }
   return shapes;
 }
 
 /** Matrices inside the layers: what Muon updates. */
-export const isHidden = (name: string): boolean => name.startsWith('model.layers.') && name.includes('_proj');
+export const isHidden = (name: string): boolean =>
+  name.startsWith('model.layers.') && name.includes('_proj.weight');
 
 /** Random weights for training from scratch: 1/sqrt(fan-in), output projections scaled down by sqrt(2·layers). */
 export function initParams(config: ModelConfig, seed: string | number): ParamArrays {
   const params: ParamArrays = new Map();
   for (const [name, shape] of paramShapes(config)) {
     const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
-    if (shape.length === 1) data.fill(1);
+    // A value head starts at 0: it predicts nothing before it has learned.
+    if (name === VALUE_WEIGHT || name === VALUE_BIAS) data.fill(0);
+    else if (shape.length === 1) data.fill(1);
     else {
       const random = randomStream(seed, 'init', name);
       const output = name.includes('o_proj') || name.includes('down_proj');
@@ -70,6 +81,8 @@ export function fromCheckpoint(
   const bad = (why: string): TreewardError =>
     new TreewardError('LEARNER_E_WEIGHTS', `${file}: ${why}`, { data: { file } });
   const params: ParamArrays = new Map();
+  const bias = [...tensors.keys()].find((name) => name.endsWith('.bias') && name !== VALUE_BIAS);
+  if (bias !== undefined) throw bad(`tensor ${bias}: linears with a bias are not supported`);
   for (const [name, shape] of paramShapes(config)) {
     const tensor = tensors.get(name) ?? (config.tie === 1 && name === HEAD ? tensors.get(EMBED) : undefined);
     if (!tensor) throw bad(`tensor ${name} is missing`);
@@ -89,10 +102,13 @@ export function fromCheckpoint(
   return params;
 }
 
-/** Trained arrays as a plain untied Qwen3, which is what every reader of a checkpoint gets. */
+/** Trained arrays as transformers reads them: tied at scale 1 one matrix (as it ties them), otherwise two. */
 export function toCheckpoint(config: ModelConfig, params: ParamArrays): ParamArrays {
   if (config.tie === 'untied') return params;
   const head = params.get(HEAD)!;
+  if (config.tie === 1) {
+    return new Map([[EMBED, head], ...[...params].filter(([name]) => name !== HEAD)]);
+  }
   const scale = config.tie;
   return new Map([
     [EMBED, { shape: head.shape, data: (head.data as Float32Array).map((x) => x * scale) }],

@@ -1,37 +1,92 @@
-import type { ModelConfig } from './config.js';
+/** How rotary frequencies are changed for contexts longer than those of pre-training (transformers' `rope_type`). */
+export type RopeScaling =
+  | { type: 'default' }
+  /** Positions divided by `factor`. */
+  | { type: 'linear'; factor: number }
+  /** Slow frequencies divided by `factor`, fast ones kept, in between interpolated (Llama 3.1). */
+  | {
+      type: 'llama3';
+      factor: number;
+      lowFreqFactor: number;
+      highFreqFactor: number;
+      originalMaxPositions: number;
+    }
+  /** YaRN; `attentionFactor` multiplies cosine and sine. */
+  | {
+      type: 'yarn';
+      factor: number;
+      betaFast: number;
+      betaSlow: number;
+      originalMaxPositions: number;
+      attentionFactor: number;
+      truncate: boolean;
+    };
 
-/** What a pass over rows of one length needs beside weights: positions and the causal mask. */
-export interface PositionTables {
-  /** cos(t·ω_i) for the pair (i, i + h/2), repeated in both halves. */
-  cos_Th: Float32Array;
-  /** sin with the sign of the rotated half: − in the first, + in the second. */
-  signedSin_Th: Float32Array;
+export interface RopeShape {
+  headDim: number;
+  ropeTheta: number;
+  ropeScaling: RopeScaling;
 }
 
-/** Rotary embedding as transformers' Qwen3 has it ("rotate half"): out = x·cos + [−x₂, x₁]·sin. */
-export function positionTables(config: ModelConfig, length: number): PositionTables {
-  const h = config.headDim;
+/** Angle per position of each pair (i, i + h/2), as transformers computes them. */
+export function inverseFrequencies({ headDim: h, ropeTheta, ropeScaling: s }: RopeShape): Float64Array {
   const half = h / 2;
-  const cos_Th = new Float32Array(length * h);
-  const signedSin_Th = new Float32Array(length * h);
-  for (let t = 0; t < length; t++) {
-    for (let i = 0; i < half; i++) {
-      const angle = t * Math.pow(config.ropeTheta, (-2 * i) / h);
-      cos_Th[t * h + i] = cos_Th[t * h + half + i] = Math.cos(angle);
-      signedSin_Th[t * h + i] = -Math.sin(angle);
-      signedSin_Th[t * h + half + i] = Math.sin(angle);
+  const plain = Float64Array.from({ length: half }, (_, i) => Math.pow(ropeTheta, (-2 * i) / h));
+  switch (s.type) {
+    case 'default':
+      return plain;
+    case 'linear':
+      return plain.map((w) => w / s.factor);
+    case 'llama3': {
+      const longest = s.originalMaxPositions / s.lowFreqFactor;
+      const shortest = s.originalMaxPositions / s.highFreqFactor;
+      return plain.map((w) => {
+        const wavelength = (2 * Math.PI) / w;
+        if (wavelength < shortest) return w;
+        if (wavelength > longest) return w / s.factor;
+        const smooth =
+          (s.originalMaxPositions / wavelength - s.lowFreqFactor) / (s.highFreqFactor - s.lowFreqFactor);
+        return ((1 - smooth) * w) / s.factor + smooth * w;
+      });
+    }
+    case 'yarn': {
+      const dimension = (rotations: number): number =>
+        (h * Math.log(s.originalMaxPositions / (rotations * 2 * Math.PI))) / (2 * Math.log(ropeTheta));
+      const [first, last] = [dimension(s.betaFast), dimension(s.betaSlow)];
+      const low = Math.max(0, s.truncate ? Math.floor(first) : first);
+      const high = Math.min(h - 1, s.truncate ? Math.ceil(last) : last);
+      const width = high === low ? 0.001 : high - low;
+      return plain.map((w, i) => {
+        const interpolated = Math.min(1, Math.max(0, (i - low) / width));
+        return (w / s.factor) * interpolated + w * (1 - interpolated);
+      });
     }
   }
-  return { cos_Th, signedSin_Th };
 }
 
-/** Added to scores: 0 where the key is not after the query. Repeated for the query heads that share a key head. */
-export function causalMask(length: number, repeat: number): Float32Array {
-  const mask = new Float32Array(repeat * length * length);
-  for (let g = 0; g < repeat; g++) {
-    for (let q = 0; q < length; q++) {
-      mask.fill(-1e9, (g * length + q) * length + q + 1, (g * length + q + 1) * length);
+export interface PositionTables {
+  /** cos(p·ω_i) for the pair (i, i + h/2), repeated in both halves. */
+  cos_Nh: Float32Array;
+  /** sin with the sign of the rotated half: − in the first, + in the second. */
+  signedSin_Nh: Float32Array;
+}
+
+/** Rotary embedding as transformers has it ("rotate half"): out = x·cos + [−x₂, x₁]·sin, at each token's depth. */
+export function positionTables(shape: RopeShape, depth_N: Int32Array): PositionTables {
+  const h = shape.headDim;
+  const half = h / 2;
+  const frequencies = inverseFrequencies(shape);
+  const scale = shape.ropeScaling.type === 'yarn' ? shape.ropeScaling.attentionFactor : 1;
+  const cos_Nh = new Float32Array(depth_N.length * h);
+  const signedSin_Nh = new Float32Array(depth_N.length * h);
+  depth_N.forEach((depth, n) => {
+    for (let i = 0; i < half; i++) {
+      const angle = depth * frequencies[i]!;
+      const [cos, sin] = [Math.cos(angle) * scale, Math.sin(angle) * scale];
+      cos_Nh[n * h + i] = cos_Nh[n * h + half + i] = cos;
+      signedSin_Nh[n * h + i] = -sin;
+      signedSin_Nh[n * h + half + i] = sin;
     }
-  }
-  return mask;
+  });
+  return { cos_Nh, signedSin_Nh };
 }

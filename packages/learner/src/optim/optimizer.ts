@@ -86,11 +86,15 @@ export function optimizerStep(
     }
     return { newParams, moments };
   });
-  // The order of the old map, which is the order of everything that is written.
-  const ordered: Params = new Map([...params.keys()].map((name) => [name, result.newParams[name]!]));
+  // The order of the old map, which is the order of everything that is written. What has no gradient stays the same tensor,
+  // with the same moments.
+  const ordered: Params = new Map([...params].map(([name, old]) => [name, result.newParams[name] ?? old]));
   return {
     params: ordered,
-    state: { steps: state.steps + 1, moments: new Map(Object.entries(result.moments)) },
+    state: {
+      steps: state.steps + 1,
+      moments: new Map([...state.moments, ...Object.entries(result.moments)]),
+    },
     gradNorm,
   };
 }

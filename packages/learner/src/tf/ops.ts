@@ -166,6 +166,14 @@ export class Ops {
     );
   }
 
+  slice(x: Tensor, begin: readonly number[], size: readonly number[]): Tensor {
+    return this.#backend.executeSingleOutput(
+      'Slice',
+      [...this.#T, this.#index('Index')],
+      [x, this.ints(begin), this.ints(size)],
+    );
+  }
+
   pack(parts: readonly Tensor[]): Tensor {
     return this.#backend.executeSingleOutput(
       'Pack',

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { groupAdvantages, type GroupEstimator } from './credit.js';
-import { goldenFolder } from './testing/batches.js';
+import { groupAdvantages, type GroupEstimator } from './group-advantages.js';
+import { goldenFolder } from '../testing/batches.js';
 
 interface Case {
   name: string;
