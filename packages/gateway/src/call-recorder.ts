@@ -4,7 +4,7 @@ import type { EngineFacts } from '@treeward/policy';
 import type { Identity, Json, RecordWriter } from '@treeward/telemetry';
 import type { GrownPrompt } from './conversation.js';
 import type { Outcome } from './exchange.js';
-import { messageKey } from './message-key.js';
+import { messageKey, MessageKeys } from './message-key.js';
 import { MessageLog } from './message-log.js';
 import type { Turn } from './turn.js';
 
@@ -19,11 +19,14 @@ const SECRET_HEADERS = new Set([
 
 /** Headers as the record keeps them: no secrets, and `key` nowhere, whatever header a harness put it in. */
 export function publicHeaders(headers: IncomingHttpHeaders, key: string): Record<string, string> {
-  const entries = Object.entries(headers).flatMap(([name, value]): [string, string][] => {
-    if (value === undefined || SECRET_HEADERS.has(name)) return [];
-    return [[name, (Array.isArray(value) ? value.join(', ') : value).replaceAll(key, '<key>')]];
-  });
-  return Object.fromEntries(entries);
+  const shown: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined || SECRET_HEADERS.has(name)) continue;
+    const text = Array.isArray(value) ? value.join(', ') : value;
+    shown[name] = text.includes(key) ? text.replaceAll(key, '<key>') : text;
+  }
+  return shown;
 }
 
 /** What is known of a call when its request is complete. */
@@ -31,6 +34,8 @@ export interface Arrived {
   request: CanonicalRequest;
   /** Canonical. */
   messages: readonly Message[];
+  /** Of `messages`, where they are known. */
+  keys?: readonly string[];
   headers: Record<string, string>;
   identity: Identity | null;
   bodyHash: string;
@@ -49,6 +54,7 @@ export class CallRecorder {
   readonly #writer: RecordSink;
   readonly #canonical = new MessageLog();
   readonly #raw = new MessageLog();
+  readonly #rawKeys = new MessageKeys();
   readonly #toolsSeen = new Set<string>();
   #engineKnown = false;
 
@@ -65,13 +71,14 @@ export class CallRecorder {
 
   start(call: number, arrived: Arrived): void {
     const { request, messages, identity, toolsHash } = arrived;
-    const keys = messages.map(messageKey);
-    const rawKeys = request.messages.map((message, i) =>
-      message === messages[i] ? keys[i]! : messageKey(message),
-    );
+    const keys = arrived.keys ?? messages.map(messageKey);
+    const untouched =
+      messages.length === request.messages.length &&
+      messages.every((message, i) => message === request.messages[i]);
+    const rawKeys = untouched ? keys : this.#rawKeys.of(request.messages);
     const canonical = this.#canonical.add(call, messages, keys);
     const raw = this.#raw.add(call, request.messages, rawKeys);
-    const same = rawKeys.length === keys.length && rawKeys.every((key, i) => key === keys[i]);
+    const same = untouched || (rawKeys.length === keys.length && rawKeys.every((key, i) => key === keys[i]));
     const first = !this.#toolsSeen.has(toolsHash);
     this.#toolsSeen.add(toolsHash);
     this.#writer.append({
@@ -127,6 +134,17 @@ export class CallRecorder {
   }
 
   end(call: number, outcome: Outcome): void {
-    this.#writer.append({ type: 'call.end', call, time: Date.now(), ...outcome });
+    const { firstByte, delivery, cause, status, sent } = outcome;
+    const time = Date.now();
+    this.#writer.append({
+      type: 'call.end',
+      call,
+      time,
+      firstByte,
+      delivery,
+      cause,
+      status,
+      ...(sent && { sent }),
+    });
   }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TreewardError } from '@treeward/base';
 import type { CanonicalRequest, Dialect, Message, ReplyPart } from '@treeward/messages';
@@ -6,11 +6,12 @@ import type { ChatTemplate } from '@treeward/policy';
 import type { Identity, RecordWriter } from '@treeward/telemetry';
 import { Arrivals } from './arrivals.js';
 import { CallRecorder, publicHeaders } from './call-recorder.js';
+import { CallStop } from './call-stop.js';
 import { CallWatch, type Watchers } from './call-watch.js';
 import { Conversation, type GrownPrompt } from './conversation.js';
 import type { EncodedText } from './encoded-text.js';
 import { Exchange, type ExchangeTiming, type Outcome } from './exchange.js';
-import { manifestHash } from './message-key.js';
+import { manifestHash, MessageKeys } from './message-key.js';
 import type { Pacer } from './pacer.js';
 import { readBody } from './read-body.js';
 import { replyId, toolCallId } from './reply-ids.js';
@@ -43,7 +44,7 @@ export interface CallContext {
 
 interface Live {
   exchange: Exchange;
-  abort: AbortController;
+  stop: CallStop;
   watch: CallWatch;
   done: Promise<void>;
 }
@@ -53,6 +54,13 @@ interface Parsed {
   bodyHash: string;
 }
 
+/** A request's messages, canonical, as they are matched with earlier calls'. */
+interface Matched {
+  messages: readonly Message[];
+  keys: readonly string[];
+  toolsHash: string;
+}
+
 /** The calls of one rollout: parse, grow the prompt, sample, answer, record. Several may be under way at once. */
 export class CallRunner {
   readonly #options: OpenEndpoint;
@@ -60,6 +68,7 @@ export class CallRunner {
   readonly #key: string;
   readonly #recorder: CallRecorder;
   readonly #conversation: Conversation;
+  readonly #keys = new MessageKeys();
   readonly #live = new Set<Live>();
   readonly arrivals = new Arrivals();
   readonly #totals = { calls: 0, promptTokens: 0, sampledTokens: 0, malformed: 0 };
@@ -86,14 +95,14 @@ export class CallRunner {
 
   /** Records what answers, as soon as that is known and as long as the rollout is open. */
   async describe(): Promise<void> {
-    const facts = await this.#context.sampler.facts(new AbortController().signal).catch(() => null);
+    const facts = await Promise.resolve(this.#context.sampler.facts(new CallStop())).catch(() => null);
     if (facts && !this.#closed) this.#recorder.engine(facts);
   }
 
   run(dialect: Dialect, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const live: Live = {
       exchange: new Exchange(response, dialect),
-      abort: new AbortController(),
+      stop: new CallStop(),
       watch: new CallWatch(this.#context.watchers),
       done: Promise.resolve(),
     };
@@ -116,7 +125,7 @@ export class CallRunner {
       return await this.#context.pacer.run(() =>
         watch.time('parse', () => ({
           request: dialect.parse(parseJson(bytes)),
-          bodyHash: createHash('sha256').update(bytes).digest('hex'),
+          bodyHash: hash('sha256', bytes),
         })),
       );
     } catch (error) {
@@ -141,7 +150,7 @@ export class CallRunner {
     this.arrivals.close();
     const stop = (live: Live): void => {
       live.exchange.cut();
-      live.abort.abort(new TreewardError('GATEWAY_E_CLOSED', 'the rollout was closed'));
+      live.stop.stop(new TreewardError('GATEWAY_E_CLOSED', 'the rollout was closed'));
     };
     for (const live of this.#live) if (!live.exchange.clientGone) stop(live);
     let timer: NodeJS.Timeout | undefined;
@@ -201,17 +210,22 @@ export class CallRunner {
     watch: CallWatch,
   ): Promise<GrownPrompt> {
     const headers = publicHeaders(incoming.headers, this.#key);
-    const { messages, toolsHash, identity } = watch.time('match', () => ({
-      messages: this.#context.canonicalise(request.messages),
-      toolsHash: manifestHash(request.tools),
-      identity: this.#context.identify({ headers, messages: request.messages, tools: request.tools }),
-    }));
-    watch.time('record', () => {
-      const time = Date.now();
-      this.#recorder.start(call, { request, messages, headers, identity, bodyHash, toolsHash, time });
+    const matched = watch.time('match', () => {
+      const messages = this.#context.canonicalise(request.messages);
+      return {
+        request,
+        headers,
+        bodyHash,
+        time: Date.now(),
+        messages,
+        keys: this.#keys.of(messages),
+        toolsHash: manifestHash(request.tools),
+        identity: this.#context.identify({ headers, messages: request.messages, tools: request.tools }),
+      };
     });
+    watch.time('record', () => this.#recorder.start(call, matched));
     this.arrivals.arrived(call);
-    const grown = this.#growing.then(() => this.#grow(call, request, messages, toolsHash, watch));
+    const grown = this.#growing.then(() => this.#grow(call, request, matched, watch));
     this.#growing = grown.catch(() => undefined);
     return grown;
   }
@@ -219,11 +233,10 @@ export class CallRunner {
   async #grow(
     call: number,
     { tools }: CanonicalRequest,
-    messages: readonly Message[],
-    toolsHash: string,
+    { messages, keys, toolsHash }: Matched,
     watch: CallWatch,
   ): Promise<GrownPrompt> {
-    const grown = await watch.time('encode', () => this.#conversation.grow(tools, messages, toolsHash));
+    const grown = await watch.time('encode', () => this.#conversation.grow(tools, messages, toolsHash, keys));
     this.#conversation.begin(call, grown);
     watch.time('record', () => this.#recorder.prompt(call, grown));
     watch.prompted(messages, grown.ids.length, grown.graft.reason);
@@ -235,7 +248,7 @@ export class CallRunner {
     dialect: Dialect,
     request: CanonicalRequest,
     growing: Promise<GrownPrompt>,
-    { exchange, abort, watch }: Live,
+    { exchange, stop: stopped, watch }: Live,
   ): Promise<Outcome> {
     const { ids: prompt } = await growing;
     const spent = this.#spent(call);
@@ -247,19 +260,18 @@ export class CallRunner {
     }
 
     const { rolloutId } = this.#options;
-    const reply = {
-      id: replyId(rolloutId, call, dialect),
-      model: request.model || 'policy',
-      form: request.form,
-    };
+    const id = replyId(rolloutId, call, dialect);
+    const model = request.model || 'policy';
+    const { form } = request;
     const promptTokens = prompt.length;
-    exchange.hold({ ...reply, promptTokens, stream: request.stream }, this.#context.timing);
-    const facts = await this.#context.sampler.facts(abort.signal);
+    if (request.stream) exchange.hold({ id, model, form, promptTokens }, this.#context.timing);
+    const known = this.#context.sampler.facts(stopped);
+    const facts = known instanceof Promise ? await known : known;
     this.#recorder.engine(facts);
     let turn: Turn;
     try {
       const asked = { endpoint: this.#options, call, request, prompt };
-      turn = await watch.time('sample', () => askEngine(asked, this.#context, facts, abort.signal));
+      turn = await watch.time('sample', () => askEngine(asked, this.#context, facts, stopped));
     } catch (error) {
       if (!isContextError(error)) throw error;
       return tooLong(exchange, dialect, promptTokens, facts.contextLength);
@@ -268,11 +280,12 @@ export class CallRunner {
     const parts = turn.parts.map((part, index) =>
       part.type === 'tool_call' ? { ...part, id: toolCallId(rolloutId, call, index, dialect) } : part,
     );
-    watch.time('record', () => this.#remember(call, { ...turn, parts }));
+    watch.time('record', () => this.#remember(call, turn, parts));
     watch.replied(parts, turn.tokens.length);
     const stop = turn.finish === 'length' ? 'length' : calls(parts) ? 'tool_calls' : 'stop';
+    const { usage } = turn;
     const sending = watch.time('render', () => ({
-      outcome: exchange.reply({ ...reply, parts, stop, usage: turn.usage }, fault),
+      outcome: exchange.reply({ id, model, form, parts, stop, usage }, fault),
     }));
     return watch.time('send', () => this.#sent(sending.outcome, exchange));
   }
@@ -297,18 +310,19 @@ export class CallRunner {
   }
 
   /** The turn that the harness gets, whether or not it still waits for it. */
-  #remember(call: number, turn: Turn): void {
+  #remember(call: number, turn: Turn, parts: ReplyPart[]): void {
     this.#totals.promptTokens += turn.usage.promptTokens;
     this.#totals.sampledTokens += turn.usage.completionTokens;
     if (turn.malformed !== undefined) this.#totals.malformed++;
-    const message: Message = { role: 'assistant', parts: turn.parts };
+    turn.parts = parts;
+    const message: Message = { role: 'assistant', parts };
     const returned = this.#context.canonicalise([message])[0] ?? message;
     this.#recorder.sampled(call, turn, returned);
     this.#conversation.reply(call, returned, turn.tokens);
   }
 
-  #failed(error: unknown, dialect: Dialect, { exchange, abort }: Live): Promise<Outcome> {
-    if (abort.signal.aborted) return exchange.fail(503, 'the rollout was closed', { cause: 'gateway' });
+  #failed(error: unknown, dialect: Dialect, { exchange, stop }: Live): Promise<Outcome> {
+    if (stop.reason) return exchange.fail(503, 'the rollout was closed', { cause: 'gateway' });
     this.#failure ??= describe(error);
     const engine = TreewardError.isInstance(error) && error.code === 'GATEWAY_E_ENGINE';
     const status = engine ? dialect.overloadedStatus : 500;

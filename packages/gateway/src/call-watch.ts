@@ -15,9 +15,6 @@ export interface Watchers {
 /** A tracer of whatever SDK the application registered; without one every span does nothing. */
 const tracer = (): Tracer => trace.getTracer('@treeward/gateway');
 
-/** Milliseconds since the epoch, as spans take them, with the monotonic clock's resolution. */
-const clock = (): number => performance.timeOrigin + performance.now();
-
 /** Follows one call: time by phase, a span with its phases as children, one line of log. Texts only where asked for. */
 export class CallWatch {
   readonly #watchers: Watchers;
@@ -34,8 +31,8 @@ export class CallWatch {
 
   /** Time of `work`, a promise's until it settles. */
   time<T>(phase: Phase, work: () => T): T {
-    const start = clock();
-    const stop = (): void => this.add(phase, start, clock() - start);
+    const start = performance.now();
+    const stop = (): void => this.#add(phase, start, performance.now() - start);
     let result: T;
     try {
       result = work();
@@ -43,19 +40,21 @@ export class CallWatch {
       stop();
       throw error;
     }
-    if (result instanceof Promise) return result.finally(stop) as T;
-    stop();
+    if (result instanceof Promise) result.then(stop, stop);
+    else stop();
     return result;
   }
 
-  /** `ms` that began at `start` (milliseconds since the epoch). */
-  add(phase: Phase, start: number, ms: number): void {
+  /** `ms` that began at `start`, by `performance.now`. */
+  #add(phase: Phase, start: number, ms: number): void {
     this.#phases[phase] = (this.#phases[phase] ?? 0) + ms;
     if (!this.#span.isRecording()) return;
     const context = trace.setSpan(ROOT_CONTEXT, this.#span);
+    // Spans take milliseconds since the epoch.
+    const startTime = performance.timeOrigin + start;
     tracer()
-      .startSpan(`gateway.${phase}`, { startTime: start }, context)
-      .end(start + ms);
+      .startSpan(`gateway.${phase}`, { startTime }, context)
+      .end(startTime + ms);
   }
 
   prompted(messages: readonly Message[], tokens: number, graft: CallPrompt['graft']['reason']): void {
@@ -88,24 +87,30 @@ export class CallWatch {
     code?: string,
   ): void {
     const { metrics, log, logPrompts } = this.#watchers;
-    const figures = {
+    metrics.call({
       dialect: who.dialect,
       outcome,
       phases: this.#phases,
       graft: this.#graft,
       promptTokens: this.#promptTokens,
       sampledTokens: this.#sampledTokens,
-    };
-    metrics.call(figures);
+    });
+    if (!log && !this.#span.isRecording()) return;
     const { status, cause, delivery } = outcome;
-    const { promptTokens, sampledTokens } = figures;
-    const facts = { ...who, status, cause, delivery, graft: this.#graft, promptTokens, sampledTokens };
+    const facts = {
+      ...who,
+      status,
+      cause,
+      delivery,
+      graft: this.#graft,
+      promptTokens: this.#promptTokens,
+      sampledTokens: this.#sampledTokens,
+    };
+    const ms = Object.entries(this.#phases).map(([name, time]) => [name, Math.round(time * 100) / 100]);
     log?.info(
       {
         ...facts,
-        ms: Object.fromEntries(
-          Object.entries(this.#phases).map(([name, ms]) => [name, Math.round(ms * 100) / 100]),
-        ),
+        ms: Object.fromEntries(ms),
         ...(code !== undefined && { code }),
         ...(logPrompts && this.#texts),
       },

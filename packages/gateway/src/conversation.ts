@@ -3,6 +3,7 @@ import type { ChatTemplate } from '@treeward/policy';
 import { extendTokenHash, finishTokenHash, type CallPrompt } from '@treeward/telemetry';
 import type { EncodedText } from './encoded-text.js';
 import { manifestHash, messageKey } from './message-key.js';
+import { ShownKeys } from './shown-keys.js';
 import { extendPath, pathAt, pathIds, type TokenPath } from './token-path.js';
 
 /** A prompt and how it grew out of an earlier call's tokens. */
@@ -51,6 +52,7 @@ export class Conversation {
   readonly #replyKeys = new Set<string>();
   /** By key, whether the template shows the message: known texts need not be encoded again to find that out. */
   readonly #shows = new Map<string, boolean>();
+  readonly #shown = new ShownKeys();
 
   /** @param options.graft false: never keep ids of an earlier call. @default true */
   constructor(template: ChatTemplate, encoded: EncodedText, { graft = true } = {}) {
@@ -62,18 +64,24 @@ export class Conversation {
   /**
    * Nothing is remembered for matching until `begin`. Waits where texts are encoded on another thread: whoever wants
    * calls to be matched in their order lets each one `begin` before the next one grows.
+   * @param messageKeys of `messages`, where they are known
    */
   async grow(
     tools: readonly ToolSpec[],
     messages: readonly Message[],
-    hash: string = manifestHash(tools),
+    toolsHash: string = manifestHash(tools),
+    messageKeys: readonly string[] = messages.map(messageKey),
   ): Promise<GrownPrompt> {
-    const head = await this.#encoded.head(tools, hash);
-    const shown = await this.#shown(messages);
-    const keys = [head.key, ...shown.map(({ key }) => key)];
+    const found = this.#encoded.head(tools, toolsHash);
+    const head = found instanceof Promise ? await found : found;
+    const unknown = this.#learn(messages, messageKeys);
+    if (unknown) await unknown;
+    const { keys, positions } = this.#shown.of(head.key, messages, messageKeys, this.#shows);
     const match = this.#graft ? this.#index.find(keys) : null;
     const keptShown = match ? match.kept - HEAD_KEYS : 0;
-    const tail = shown.slice(keptShown);
+    const tail = positions
+      .slice(keptShown)
+      .map((position) => ({ message: messages[position]!, position, key: messageKeys[position]! }));
     const keptMessages = keptShown === 0 ? 0 : (tail[0]?.position ?? messages.length);
     const newKeys = keys.slice(match?.kept ?? 0);
     const { generation } = this.#template;
@@ -82,26 +90,27 @@ export class Conversation {
       const path = this.#calls.get(match.call)!.prompt;
       const ids = pathIds(path, generation);
       const graft = { reason: 'same-prompt' as const, keptMessages };
-      return { ...this.#hashed(path), ids, parent: match.call, keptIds: ids.length, graft, match, newKeys };
+      const hash = this.#hashOf(path);
+      return { path, hash, ids, parent: match.call, keptIds: ids.length, graft, match, newKeys };
     }
 
     const reason = this.#reason(match?.at === 'reply', keptShown, tail);
     const kept = match ? this.#pathOf(match) : null;
-    const pieces = await settled(tail.map(({ message, key }) => this.#encoded.message(message, key)));
+    const encoding = settled(tail.map(({ message, key }) => this.#encoded.message(message, key)));
+    const pieces = encoding instanceof Promise ? await encoding : encoding;
     const path = pieces.reduce(extendPath, kept ?? extendPath(null, head.ids));
     const grafted = match !== null && reason !== 'root';
+    const graft: CallPrompt['graft'] = { reason, keptMessages };
+    if (reason === 'rewritten') {
+      graft.rewrite = { message: tail[0]!.position, call: keptShown > 0 ? match!.call : null };
+    }
     return {
-      ...this.#hashed(path),
+      path,
+      hash: this.#hashOf(path),
       ids: pathIds(path, generation),
       parent: grafted ? match.call : null,
       keptIds: grafted ? kept!.end : 0,
-      graft: {
-        reason,
-        keptMessages,
-        ...(reason === 'rewritten' && {
-          rewrite: { message: tail[0]!.position, call: keptShown > 0 ? match!.call : null },
-        }),
-      },
+      graft,
       match,
       newKeys,
     };
@@ -125,12 +134,20 @@ export class Conversation {
     this.#index.addReply(call, key);
   }
 
-  async #shown(messages: readonly Message[]): Promise<Shown[]> {
-    const all = messages.map((message, position) => ({ message, position, key: messageKey(message) }));
-    const unknown = all.filter(({ message, key }) => message.role !== 'assistant' && !this.#shows.has(key));
-    const pieces = await settled(unknown.map(({ message, key }) => this.#encoded.message(message, key)));
-    unknown.forEach(({ key }, i) => this.#shows.set(key, pieces[i]!.length > 0));
-    return all.filter(({ message, key }) => message.role === 'assistant' || this.#shows.get(key));
+  /** Finds out of each message that is new whether the template shows it; null when that took no waiting. */
+  #learn(messages: readonly Message[], keys: readonly string[]): Promise<unknown> | null {
+    let waiting: Promise<void>[] | null = null;
+    for (let i = this.#shown.known(keys); i < messages.length; i++) {
+      const key = keys[i]!;
+      if (messages[i]!.role === 'assistant' || this.#shows.has(key)) continue;
+      const piece = this.#encoded.message(messages[i]!, key);
+      if (piece instanceof Promise) {
+        (waiting ??= []).push(piece.then((ids) => void this.#shows.set(key, ids.length > 0)));
+      } else {
+        this.#shows.set(key, piece.length > 0);
+      }
+    }
+    return waiting && Promise.all(waiting);
   }
 
   #pathOf({ call, kept }: PrefixMatch): TokenPath {
@@ -138,8 +155,8 @@ export class Conversation {
     return pathAt(whole ?? prompt, kept);
   }
 
-  #hashed(path: TokenPath): Pick<GrownPrompt, 'path' | 'hash'> {
-    return { path, hash: finishTokenHash(extendTokenHash(path.hash, this.#template.generation)) };
+  #hashOf(path: TokenPath): string {
+    return finishTokenHash(extendTokenHash(path.hash, this.#template.generation));
   }
 
   #reason(afterReply: boolean, keptShown: number, tail: readonly Shown[]): CallPrompt['graft']['reason'] {

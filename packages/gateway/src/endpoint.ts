@@ -14,7 +14,7 @@ import { RECORD_MINOR, RECORD_VERSION, RecordWriter } from '@treeward/telemetry'
 import { CallRunner, type CallContext } from './call-runner.js';
 import { CallWatch } from './call-watch.js';
 import { Exchange } from './exchange.js';
-import { presentsKey } from './presents-key.js';
+import { keyDigest, presentsKey } from './presents-key.js';
 import type { EndpointInfo, EndpointSummary, OpenEndpoint, WitnessEvent } from './types.js';
 
 /** Bytes of a socket path that the kernel takes, with its end. */
@@ -25,6 +25,7 @@ export class Endpoint {
   readonly #options: OpenEndpoint;
   readonly #context: CallContext;
   readonly #key = `tw-${randomBytes(24).toString('hex')}`;
+  readonly #keyDigest = keyDigest(this.#key);
   readonly #socketPath: string;
   readonly #server: Server;
   readonly #writer: RecordWriter;
@@ -147,7 +148,7 @@ export class Endpoint {
     if (dialect && request.method === 'POST') {
       if (!this.#authorised(request)) return this.#refuse(request, response, dialect);
       // Nothing more is taken in while the disk is behind; one that failed is found out by the call's first event.
-      await this.#writer.drain().catch(() => undefined);
+      if (this.#writer.behind) await this.#writer.drain().catch(() => undefined);
       if (this.#runner.pending >= this.#context.limits.maxConcurrent) {
         return this.#putOff(request, response, dialect);
       }
@@ -178,7 +179,7 @@ export class Endpoint {
   }
 
   #authorised({ headers }: IncomingMessage): boolean {
-    return presentsKey(headers, this.#key);
+    return presentsKey(headers, this.#keyDigest);
   }
 
   #putOff(request: IncomingMessage, response: ServerResponse, dialect: Dialect): void {

@@ -39,19 +39,20 @@ export class Exchange {
   #endedBy: 'client' | 'gateway' | null = null;
   #finished = false;
   readonly #sent = { bytes: 0, events: 0 };
-  readonly #closed: Promise<void>;
+  #closed = false;
+  /** Ends the waiting for the connection, which takes nothing any more. */
+  #onClose: (() => void)[] = [];
 
   constructor(response: ServerResponse, dialect: Dialect) {
     this.#response = response;
     this.#dialect = dialect;
     if (response.destroyed) this.#endedBy = 'client';
     response.on('error', () => undefined); // 'close' follows and says all that matters
-    this.#closed = new Promise((resolve) => {
-      response.once('close', () => {
-        clearTimeout(this.#timer);
-        if (!this.#finished) this.#endedBy ??= 'client';
-        resolve();
-      });
+    response.once('close', () => {
+      this.#closed = true;
+      clearTimeout(this.#timer);
+      if (!this.#finished) this.#endedBy ??= 'client';
+      for (const ended of this.#onClose) ended();
     });
   }
 
@@ -59,10 +60,11 @@ export class Exchange {
     return this.#endedBy === 'client';
   }
 
-  /** From now on the client may wait. What is said here about the reply opens the stream, if it is one. */
-  hold({ stream, ...meta }: ReplyMeta & { stream: boolean }, timing: ExchangeTiming): void {
-    if (!stream || this.#endedBy) return;
-    const opened = { ...meta, created: Math.floor(Date.now() / 1000) };
+  /** The client asked for a stream, and may have to wait from now on. What is said here about the reply opens it. */
+  hold({ id, model, promptTokens, form }: ReplyMeta, timing: ExchangeTiming): void {
+    if (this.#endedBy) return;
+    const created = Math.floor(Date.now() / 1000);
+    const opened: ReplyMeta = { id, model, promptTokens, created, ...(form && { form }) };
     this.#stream = opened;
     const beat = (): void => {
       if (!this.#response.headersSent) this.#open(opened);
@@ -152,7 +154,8 @@ export class Exchange {
 
   #events(reply: Reply, opened: ReplyMeta): Piece[] {
     this.#open(opened);
-    const told = { ...reply, created: opened.created! };
+    const { id, model, parts, stop, usage, form } = reply;
+    const told = { id, model, parts, stop, usage, created: opened.created!, ...(form && { form }) };
     return this.#dialect
       .events(told, this.#beats)
       .map((event) => ({ text: encodeServerEvent(event), events: 1 }));
@@ -169,30 +172,44 @@ export class Exchange {
   }
 
   /**
-   * Piece by piece, each after the one before was taken; true when the client's socket has them all. The end is a step of
-   * its own: Node says `finish` also of a response that was destroyed with bytes still waiting.
+   * Piece by piece, each after the one before was taken; true when the client's socket has them all. What the last piece's
+   * own callback says counts, not `finish`: Node says that also of a response that was destroyed with bytes still waiting.
    */
   async #deliver(pieces: readonly Piece[]): Promise<boolean> {
-    for (const { text, events } of pieces) {
-      if (!(await this.#write(text))) return false;
+    for (const [index, { text, events }] of pieces.entries()) {
+      const writing = this.#write(text);
+      // In one with the last piece, for the connection and for the client.
+      const ending = index === pieces.length - 1 ? this.#end() : null;
+      if (!(await writing)) return false;
       this.#sent.events += events;
+      if (ending === null) continue;
+      this.#finished = true;
+      await ending;
     }
-    this.#finished = true;
-    await Promise.race([new Promise<void>((resolve) => this.#response.end(resolve)), this.#closed]);
     return true;
+  }
+
+  #end(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onClose.push(resolve);
+      this.#response.end(resolve);
+    });
   }
 
   /** True once the connection took all of `text`; false when it ended before. */
   #write(text: string): Promise<boolean> {
-    const taken = new Promise<boolean>((resolve) => {
+    if (this.#closed) return Promise.resolve(false);
+    const { socket } = this.#response;
+    return new Promise<boolean>((resolve) => {
+      // One piece waits at a time; what waited before it needs to be told nothing more.
+      this.#onClose = [() => resolve(false)];
       this.#response.write(text, (error) => {
         // A write that a destroyed socket cut short is called back without an error.
-        const whole = !error && this.#response.socket?.destroyed === false;
+        const whole = !error && socket?.destroyed === false;
         if (whole) this.#sent.bytes += Buffer.byteLength(text);
         resolve(whole);
       });
     });
-    return Promise.race([taken, this.#closed.then(() => false)]);
   }
 }
 

@@ -25,6 +25,7 @@ interface Scenario {
   clients: number;
   stream: boolean;
   turns: number;
+  warmUp?: number;
   pauseMs?: number;
 }
 
@@ -73,12 +74,15 @@ function phasesOf(metrics: string): Record<string, number> {
 interface Measured {
   load: Load;
   loopDelayP99Ms: number;
+  /** Server's and client's processes, all threads, per request: shows which of the two a rate is bound by. */
+  cpuMs: number;
+  clientCpuMs: number;
   phases: Record<string, number>;
   bytesPerRollout: number;
 }
 
 async function measure(
-  { size, clients, stream, turns, pauseMs = 0 }: Scenario,
+  { size, clients, stream, turns, warmUp = 0, pauseMs = 0 }: Scenario,
   answer: Answer | null,
 ): Promise<Measured> {
   const server = new BenchServer();
@@ -89,12 +93,30 @@ async function measure(
   );
   const all = endpoints.map((endpoint, seed) => new BenchClient(endpoint, size, stream, seed));
   const before = await server.memory();
-  const load = await drive(all, { turns, pauseMs, onWarm: () => server.look() });
-  const { metrics, loopDelayP99Ms } = await server.look();
+  let cpu = process.cpuUsage();
+  const load = await drive(all, {
+    turns,
+    warmUp,
+    pauseMs,
+    onWarm: async () => {
+      await server.look();
+      cpu = process.cpuUsage();
+    },
+  });
+  const { user, system } = process.cpuUsage(cpu);
+  const { metrics, loopDelayP99Ms, cpuMs } = await server.look();
   for (const client of all) client.close();
   const after = await server.memory();
   await server.stop();
-  return { load, loopDelayP99Ms, phases: phasesOf(metrics), bytesPerRollout: (after - before) / clients };
+  const requests = load.warm.length;
+  return {
+    load,
+    loopDelayP99Ms,
+    cpuMs: cpuMs / requests,
+    clientCpuMs: (user + system) / 1000 / requests,
+    phases: phasesOf(metrics),
+    bytesPerRollout: (after - before) / clients,
+  };
 }
 
 /** Both servers on one scenario; refuses to go on when the gateway's replies are not what the engine said. */
@@ -194,9 +216,15 @@ if (!values.filter || 'throughput/small/of_stream'.includes(values.filter)) {
   const turns = values.quick ? 30 : 100;
   const runs = [];
   for (let i = 0; i < (values.quick ? 1 : 3); i++) {
-    const { ours, bare } = await both({ size: 'small', clients: 64, stream: true, turns });
+    const { ours, bare } = await both({ size: 'small', clients: 64, stream: true, turns, warmUp: 60 });
     const rate = ({ load }: Measured): number => load.warm.length / load.seconds;
-    runs.push({ ours: rate(ours), bare: rate(bare), phases: ours.phases });
+    const cpu = {
+      ours: ours.cpuMs,
+      oursClient: ours.clientCpuMs,
+      bare: bare.cpuMs,
+      bareClient: bare.clientCpuMs,
+    };
+    runs.push({ ours: rate(ours), bare: rate(bare), phases: ours.phases, cpu });
   }
   const sorted = runs.sort((a, b) => a.ours / a.bare - b.ours / b.bare);
   const middle = sorted[sorted.length >> 1]!;
@@ -208,7 +236,12 @@ if (!values.filter || 'throughput/small/of_stream'.includes(values.filter)) {
     against: 'bare node:http',
     ratio: middle.ours / middle.bare,
     n: 64 * turns * runs.length,
-    config: { bare: middle.bare, clients: 64, phaseMeanMs: middle.phases },
+    config: {
+      bare: middle.bare,
+      clients: 64,
+      cpuMsPerRequest: middle.cpu,
+      phaseMeanMs: middle.phases,
+    },
   });
 }
 

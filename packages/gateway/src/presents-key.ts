@@ -1,12 +1,15 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+export const keyDigest = (key: string): Buffer => hash('sha256', key, 'buffer');
 
-/** Whether a request has `key` where one of the dialects puts its API key. Takes equally long for every wrong one. */
-export function presentsKey(headers: IncomingHttpHeaders, key: string): boolean {
+/**
+ * Whether a request has the key of `digest` where one of the dialects puts its API key. Takes equally long for every
+ * wrong one.
+ */
+export function presentsKey(headers: IncomingHttpHeaders, digest: Buffer): boolean {
   const bearer = /^Bearer\s+(.+)$/i.exec(headers.authorization ?? '')?.[1];
   return [bearer, headers['x-api-key']].some(
-    (given) => typeof given === 'string' && timingSafeEqual(digest(given.trim()), digest(key)),
+    (given) => typeof given === 'string' && timingSafeEqual(keyDigest(given.trim()), digest),
   );
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Dialect, DialectName } from '@treeward/messages';
 
 const PREFIXES: Readonly<Record<DialectName, { reply: string; call: string }>> = {
@@ -8,7 +8,7 @@ const PREFIXES: Readonly<Record<DialectName, { reply: string; call: string }>> =
 };
 
 const digest = (...labels: readonly (string | number)[]): string =>
-  createHash('sha256').update(JSON.stringify(labels)).digest('hex').slice(0, 24);
+  hash('sha256', JSON.stringify(labels)).slice(0, 24);
 
 /** Derived, not drawn: the same rollout with the same seed gives the same bytes. */
 export function replyId(rolloutId: string, call: number, dialect: Dialect): string {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TreewardError } from '@treeward/base';
 import type { ChatReply, ChatRequest, Engine, EngineFacts, SampleRequest, Sampled } from '@treeward/policy';
+import type { CallStop } from './call-stop.js';
 
 /** An engine that is starting, restarting or away answers with one of these. */
 const OUTAGE = new Set([
@@ -45,50 +46,55 @@ export class Sampler {
   readonly #engine: Engine;
   readonly #limits: SamplerLimits;
   #facts: Promise<EngineFacts> | null = null;
+  #known: EngineFacts | null = null;
 
   constructor(engine: Engine, limits: SamplerLimits) {
     this.#engine = engine;
     this.#limits = limits;
   }
 
-  /** Asked once for all rollouts, so no single caller's signal may end the asking; it ends that caller's wait. */
-  async facts(signal: AbortSignal): Promise<EngineFacts> {
-    const asked = (this.#facts ??= this.#persist(() => this.#engine.describe()));
-    asked.catch(() => {
-      if (this.#facts === asked) this.#facts = null;
-    });
-    return orAborted(asked, signal);
+  /** At once when they are known. Asked once for all rollouts, so no single caller's stop may end the asking; it ends that caller's wait. */
+  facts(stop: CallStop): EngineFacts | Promise<EngineFacts> {
+    if (this.#known) return this.#known;
+    const asked = (this.#facts ??= this.#persist(async () => this.#engine.describe()));
+    asked.then(
+      (facts) => (this.#known = facts),
+      () => {
+        if (this.#facts === asked) this.#facts = null;
+      },
+    );
+    return orStopped(asked, stop);
   }
 
   /**
    * @throws TreewardError ENGINE_E_CONTEXT at once; GATEWAY_E_ENGINE when the engine stays away or keeps failing; the
-   * signal's reason when aborted
+   * stop's reason when stopped
    */
-  sample(request: SampleRequest, signal: AbortSignal): Promise<Sampled> {
+  sample(request: SampleRequest, stop: CallStop): Promise<Sampled> {
     return this.#persist(async (attempt) => {
       const sampled = await this.#engine.sample('current', request, { signal: attempt });
       check(request, sampled);
       return sampled;
-    }, signal);
+    }, stop);
   }
 
   /** @throws TreewardError as `sample`; GATEWAY_E_ENGINE for an engine that gives no ids and takes no messages */
-  chat(request: ChatRequest, signal: AbortSignal): Promise<ChatReply> {
+  chat(request: ChatRequest, stop: CallStop): Promise<ChatReply> {
     return this.#persist(async (attempt) => {
       if (!this.#engine.chat) {
         throw new TreewardError('ENGINE_E_CHAT', 'the engine returns no ids and takes no messages');
       }
       return this.#engine.chat(request, { signal: attempt });
-    }, signal);
+    }, stop);
   }
 
-  async #persist<T>(work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async #persist<T>(work: (signal: AbortSignal) => Promise<T>, stop?: CallStop): Promise<T> {
     const deadline = Date.now() + this.#limits.retryMs;
     for (let tries = 1, strange = 0; ; tries++) {
       try {
-        return await this.#attempt(work, signal);
+        return await this.#attempt(work, stop);
       } catch (error) {
-        if (signal?.aborted) throw error;
+        if (stop?.reason) throw error;
         if (codeOf(error) === 'ENGINE_E_CONTEXT') throw error;
         const kind = kindOf(error);
         if (kind === 'strange') strange++;
@@ -100,49 +106,45 @@ export class Sampler {
           );
         }
         const wait = Math.min(50 * 2 ** Math.min(tries, 5), Math.max(deadline - Date.now(), 1));
-        await sleep(wait, undefined, signal ? { signal } : {}).catch((cause: unknown) => {
-          throw signal?.reason ?? cause;
-        });
+        await (stop ? orStopped(sleep(wait), stop) : sleep(wait));
       }
     }
   }
 
-  /** One try, which neither its caller's end nor an engine that says nothing can hold up. */
-  async #attempt<T>(work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  /** One try. An engine that says nothing is left after a while; when the caller stops, its signal ends the work. */
+  #attempt<T>(work: (signal: AbortSignal) => Promise<T>, stop?: CallStop): Promise<T> {
     const { attemptMs } = this.#limits;
     const ended = new AbortController();
-    const late = new Promise<never>((_, reject) => {
-      ended.signal.addEventListener('abort', () => {
-        if (!signal?.aborted) reject(ended.signal.reason as Error);
-      });
+    return new Promise<T>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        const late = new TreewardError('GATEWAY_E_ENGINE_SLOW', `no answer within ${attemptMs} ms`);
+        ended.abort(late);
+        if (!stop?.reason) reject(late);
+      }, attemptMs);
+      const forget = stop?.onStop((reason) => ended.abort(reason));
+      const over = (): void => {
+        clearTimeout(timer);
+        forget?.();
+      };
+      work(ended.signal).then(
+        (value) => {
+          over();
+          resolve(value);
+        },
+        (error: unknown) => {
+          over();
+          reject(error as Error);
+        },
+      );
     });
-    const timer = setTimeout(() => {
-      ended.abort(new TreewardError('GATEWAY_E_ENGINE_SLOW', `no answer within ${attemptMs} ms`));
-    }, attemptMs);
-    const stop = (): void => ended.abort(signal?.reason);
-    if (signal?.aborted) stop();
-    else signal?.addEventListener('abort', stop, { once: true });
-    try {
-      return await Promise.race([work(ended.signal), late]);
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', stop);
-    }
   }
 }
 
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let stop: (() => void) | undefined;
-  const stopped = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason as Error);
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
+function orStopped<T>(work: Promise<T>, stop: CallStop): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const forget = stop.onStop(reject);
+    work.then(resolve, reject).finally(forget);
   });
-  try {
-    return await Promise.race([work, stopped]);
-  } finally {
-    signal.removeEventListener('abort', stop!);
-  }
 }
 
 /** An answer that would spoil training is a fault, however well-formed it looks. */
@@ -152,6 +154,7 @@ function check(request: SampleRequest, sampled: Sampled): void {
   if (sampled.logprobs.length !== sampled.tokens.length) {
     throw fault(`${sampled.tokens.length} tokens came with ${sampled.logprobs.length} logprobs`);
   }
+  if (sampled.prompt === request.prompt) return;
   const bytes = (ids: Int32Array): Buffer => Buffer.from(ids.buffer, ids.byteOffset, ids.byteLength);
   if (!bytes(sampled.prompt).equals(bytes(request.prompt))) {
     throw fault('the engine consumed another prompt than it was given');

@@ -126,7 +126,7 @@ describe.each(all)('a stream of %s', (_, dialect) => {
           const { outcome, heard } = await server.exchange(
             dialect,
             async (exchange) => {
-              exchange.hold({ ...meta, stream: true }, quick);
+              exchange.hold(meta, quick);
               await waited;
               return exchange.fail(status, message, { cause: 'engine' });
             },
@@ -145,7 +145,7 @@ describe.each(all)('a stream of %s', (_, dialect) => {
 
   it('is not opened for an error that comes before: it has its own status', async () => {
     const { outcome, heard } = await server.exchange(dialect, (exchange) => {
-      exchange.hold({ ...meta, stream: true }, never);
+      exchange.hold(meta, never);
       return exchange.fail(dialect.overloadedStatus, 'away', { cause: 'engine', retry: false });
     });
     expect(heard.status).toBe(dialect.overloadedStatus);
@@ -156,7 +156,7 @@ describe.each(all)('a stream of %s', (_, dialect) => {
   it('says that a prompt is over the window where its clients look for it', async () => {
     const body = dialect.contextExceeded(600, 512);
     const { outcome, heard } = await server.exchange(dialect, (exchange) => {
-      exchange.hold({ ...meta, stream: true }, never);
+      exchange.hold(meta, never);
       return exchange.fail(400, 'too long', { cause: 'done', body });
     });
     if (dialect.name === 'openai-responses') {
@@ -195,7 +195,7 @@ describe.each(all)('what a client of %s had when it ended', (_, dialect) => {
       const { outcome, heard } = await server.exchange(
         dialect,
         (exchange) => {
-          exchange.hold({ ...meta, stream: true }, never);
+          exchange.hold(meta, never);
           ours = () => exchange.cut();
           return exchange.reply(long);
         },
@@ -226,7 +226,7 @@ describe.each(all)('what a client of %s had when it ended', (_, dialect) => {
       const { outcome } = await server.exchange(
         dialect,
         async (exchange) => {
-          exchange.hold({ ...meta, stream: true }, { openAfterMs: 0, keepAliveMs: 1e6 });
+          exchange.hold(meta, { openAfterMs: 0, keepAliveMs: 1e6 });
           await new Promise<void>((resolve) => (opened = resolve));
           if (by === 'gateway') exchange.cut();
           else while (!exchange.clientGone) await sleep(2);
@@ -249,7 +249,7 @@ describe.each(all)('what a client of %s had when it ended', (_, dialect) => {
 
   it('before the opening, ended by us, is nothing', async () => {
     const { outcome, heard } = await server.exchange(dialect, async (exchange) => {
-      exchange.hold({ ...meta, stream: true }, never);
+      exchange.hold(meta, never);
       exchange.cut();
       return exchange.reply(short);
     });
@@ -266,7 +266,7 @@ describe.each(all)('what a client of %s had when it ended', (_, dialect) => {
   it('of a reply that is lost on purpose is its first half', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const { outcome, heard } = await server.exchange(dialect, (exchange) => {
-      exchange.hold({ ...meta, stream: true }, never);
+      exchange.hold(meta, never);
       return exchange.reply(short, 'drop-mid');
     });
     expect(heard.cut).toBe(true);
@@ -278,7 +278,6 @@ describe.each(all)('what a client of %s had when it ended', (_, dialect) => {
 
   it('of a plain answer is bytes', async () => {
     const { outcome, heard } = await server.exchange(dialect, (exchange) => {
-      exchange.hold({ ...meta, stream: false }, never);
       return exchange.reply(short);
     });
     expect(heard).toMatchObject({ status: 200, cut: false });

@@ -38,7 +38,11 @@ export function pathIds(path: TokenPath, tail: Int32Array): Int32Array {
   const out = new Int32Array(path.end + tail.length);
   out.set(tail, path.end);
   for (let link: TokenPath | null = path; link; link = link.before) {
-    out.set(link.ids, link.end - link.ids.length);
+    const { ids } = link;
+    const start = link.end - ids.length;
+    // Most links are short, and a call of `set` costs more than they do.
+    if (ids.length > 64) out.set(ids, start);
+    else for (let i = 0; i < ids.length; i++) out[start + i] = ids[i]!;
   }
   return out;
 }

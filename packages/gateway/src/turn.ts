@@ -1,6 +1,7 @@
 import { TreewardError } from '@treeward/base';
 import type { CanonicalRequest, ReplyPart, Usage } from '@treeward/messages';
 import type { ChatTemplate, EngineFacts, Policy, Sampled } from '@treeward/policy';
+import type { CallStop } from './call-stop.js';
 import { resolveSampling, upstreamSampling } from './effective-sampling.js';
 import type { Sampler } from './sampler.js';
 import type { OpenEndpoint } from './types.js';
@@ -37,11 +38,9 @@ export function askEngine(
   asked: Asked,
   { sampler, template }: { sampler: Sampler; template: ChatTemplate },
   facts: EngineFacts,
-  signal: AbortSignal,
+  stop: CallStop,
 ): Promise<Turn> {
-  return facts.ids
-    ? byIds(asked, sampler, template, facts, signal)
-    : byText(asked, sampler, template, signal);
+  return facts.ids ? byIds(asked, sampler, template, facts, stop) : byText(asked, sampler, template, stop);
 }
 
 async function byIds(
@@ -49,35 +48,37 @@ async function byIds(
   sampler: Sampler,
   template: ChatTemplate,
   { contextLength }: EngineFacts,
-  signal: AbortSignal,
+  stop: CallStop,
 ): Promise<Turn> {
   const room = contextLength - prompt.length;
   if (room < 1) {
     throw new TreewardError('ENGINE_E_CONTEXT', `${prompt.length} tokens leave no room in ${contextLength}`);
   }
-  const { notFollowed, ...resolved } = resolveSampling(endpoint, request.requested, room);
-  const sampled = await sampler.sample(
+  const resolved = resolveSampling(endpoint, request.requested, room);
+  const { temperature, topP, topK, maxTokens } = resolved;
+  const { bannedIds, stopIds } = template;
+  const { tokens, logprobs, finish, policy, sampling } = await sampler.sample(
     {
       prompt,
-      stopIds: template.stopIds,
-      sampling: { ...resolved, bannedIds: template.bannedIds, seed: `${endpoint.seed}/${call}` },
+      stopIds,
+      sampling: { temperature, topP, topK, maxTokens, bannedIds, seed: `${endpoint.seed}/${call}` },
       tag: endpoint.rolloutId,
     },
-    signal,
+    stop,
   );
-  const { tokens, logprobs, finish, policy, sampling } = sampled;
   const { parts, malformed } = template.parse(tokens);
-  return {
+  const turn: Turn = {
     parts: parts.length > 0 ? parts : [{ type: 'text', text: template.decode(tokens) }],
-    ...(malformed !== undefined && { malformed }),
     tokens,
     logprobs,
     surrogate: false,
     finish,
     policy,
-    sampling: noting(sampling, notFollowed),
+    sampling: noting(sampling, resolved.notFollowed),
     usage: { promptTokens: prompt.length, completionTokens: tokens.length },
   };
+  if (malformed !== undefined) turn.malformed = malformed;
+  return turn;
 }
 
 /** The upstream sees what the harness said, not its canonical form. */
@@ -85,11 +86,11 @@ async function byText(
   { endpoint, request }: Asked,
   sampler: Sampler,
   template: ChatTemplate,
-  signal: AbortSignal,
+  stop: CallStop,
 ): Promise<Turn> {
   const { ask, notFollowed } = upstreamSampling(endpoint, request.requested);
   const { messages, tools } = request;
-  const reply = await sampler.chat({ messages, tools, sampling: ask, tag: endpoint.rolloutId }, signal);
+  const reply = await sampler.chat({ messages, tools, sampling: ask, tag: endpoint.rolloutId }, stop);
   const parts: ReplyPart[] = reply.parts.length > 0 ? reply.parts : [{ type: 'text', text: '' }];
   const tokens = template.reply(parts);
   return {

@@ -19,6 +19,9 @@ const event = (data: { type: string } & Record<string, unknown>): ServerEvent =>
   data: JSON.stringify(data),
 });
 
+const PING = event({ type: 'ping' });
+const MESSAGE_STOP = event({ type: 'message_stop' });
+
 const usage = (promptTokens: number, completionTokens: number): Record<string, number> => ({
   input_tokens: promptTokens,
   cache_creation_input_tokens: 0,
@@ -99,10 +102,10 @@ export const anthropicMessages: Dialect = {
         usage: usage(promptTokens, 0),
       },
     }),
-    event({ type: 'ping' }),
+    PING,
   ],
 
-  keepAlive: () => event({ type: 'ping' }),
+  keepAlive: () => PING,
 
   events: (reply) => [
     ...contentEvents(reply),
@@ -111,7 +114,7 @@ export const anthropicMessages: Dialect = {
       delta: { stop_reason: STOP_REASON[reply.stop], stop_sequence: null },
       usage: usage(reply.usage.promptTokens, reply.usage.completionTokens),
     }),
-    event({ type: 'message_stop' }),
+    MESSAGE_STOP,
   ],
 
   error,

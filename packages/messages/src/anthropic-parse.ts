@@ -6,7 +6,14 @@ import {
   blockText,
   contentSchema,
   contentText,
+  isContent,
+  isObjects,
   noteUnknown,
+  nullishBoolean,
+  nullishNumber,
+  nullishObjects,
+  nullishString,
+  nullishStrings,
   objectOf,
   parseBody,
   resultText,
@@ -17,7 +24,7 @@ import {
 } from './lenient.js';
 import type { CanonicalRequest, Message, ReplyPart, ToolSpec } from './types.js';
 
-const bodySchema = z.looseObject({
+export const anthropicSchema = z.looseObject({
   model: z.string().nullish(),
   messages: z.array(z.looseObject({ role: z.string(), content: contentSchema })),
   system: contentSchema,
@@ -30,6 +37,19 @@ const bodySchema = z.looseObject({
   stop_sequences: z.array(z.string()).nullish(),
 });
 
+/** `anthropicSchema` by hand. */
+export const acceptsAnthropic = (body: Record<string, unknown>): boolean =>
+  nullishString(body['model']) &&
+  isObjects(body['messages'], ({ role, content }) => typeof role === 'string' && isContent(content)) &&
+  isContent(body['system']) &&
+  nullishObjects(body['tools']) &&
+  nullishBoolean(body['stream']) &&
+  nullishNumber(body['max_tokens']) &&
+  nullishNumber(body['temperature']) &&
+  nullishNumber(body['top_p']) &&
+  nullishNumber(body['top_k']) &&
+  nullishStrings(body['stop_sequences']);
+
 const KNOWN = new Set(
   (
     'model messages system tools tool_choice stream max_tokens temperature top_p top_k stop_sequences metadata ' +
@@ -39,13 +59,17 @@ const KNOWN = new Set(
 
 /** Body of `POST /v1/messages` (and of count_tokens) to the canonical request. */
 export function parseAnthropicMessages(body: unknown): CanonicalRequest {
-  const parsed = parseBody(bodySchema, body);
+  const parsed = parseBody(anthropicSchema, acceptsAnthropic, body);
   const unknown = new Set<string>();
   noteUnknown(parsed, KNOWN, unknown);
   const messages: Message[] = [];
   const system = contentText(parsed.system, 'system', unknown);
   if (system !== '') messages.push({ role: 'system', text: system });
   parsed.messages.forEach(({ role, content }, index) => {
+    if (role === 'user' && typeof content === 'string') {
+      messages.push({ role, text: content });
+      return;
+    }
     const where = `messages.${index}.content`;
     if (role === 'assistant') messages.push(assistant(content, where, unknown));
     else if (role === 'user') messages.push(...user(content, where, unknown));

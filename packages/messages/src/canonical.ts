@@ -43,6 +43,8 @@ export function canonicalKey(message: Message): string {
     case 'tool':
       return `${message.isError ? 'e' : 't'}:${message.text}`;
     case 'assistant': {
+      const [only] = message.parts;
+      if (message.parts.length === 1 && only?.type === 'text') return `a:[${JSON.stringify(only.text)}]`;
       // Text first: Chat Completions cannot say where between the calls a text stood.
       const text = message.parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
       const calls = message.parts.flatMap((part) =>

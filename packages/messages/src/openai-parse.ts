@@ -6,7 +6,16 @@ import {
   blockText,
   contentSchema,
   contentText,
+  isContent,
+  isNullish,
+  isObjects,
   noteUnknown,
+  nullishBoolean,
+  nullishNumber,
+  nullishObject,
+  nullishObjects,
+  nullishString,
+  nullishStrings,
   objectOf,
   parametersOf,
   parseBody,
@@ -17,7 +26,7 @@ import {
 } from './lenient.js';
 import type { CanonicalRequest, Message, ReplyPart, ToolSpec } from './types.js';
 
-const functionSchema = z.looseObject({ name: z.string().nullish(), arguments: z.unknown() });
+const functionSchema = z.looseObject({ name: z.string().nullish(), arguments: z.unknown().optional() });
 
 const messageSchema = z.looseObject({
   role: z.string(),
@@ -29,7 +38,7 @@ const messageSchema = z.looseObject({
   tool_call_id: z.string().nullish(),
 });
 
-const bodySchema = z.looseObject({
+export const openaiChatSchema = z.looseObject({
   model: z.string().nullish(),
   messages: z.array(messageSchema),
   tools: z.array(z.looseObject({})).nullish(),
@@ -44,6 +53,33 @@ const bodySchema = z.looseObject({
   stop: z.union([z.string(), z.array(z.string())]).nullish(),
 });
 
+const acceptsFunction = ({ name }: Record<string, unknown>): boolean => nullishString(name);
+
+const acceptsMessage = (message: Record<string, unknown>): boolean =>
+  typeof message['role'] === 'string' &&
+  isContent(message['content']) &&
+  nullishObjects(
+    message['tool_calls'],
+    (call) => nullishString(call['id']) && nullishObject(call['function'], acceptsFunction),
+  ) &&
+  nullishObject(message['function_call'], acceptsFunction) &&
+  nullishString(message['tool_call_id']);
+
+/** `openaiChatSchema` by hand. */
+export const acceptsOpenaiChat = (body: Record<string, unknown>): boolean =>
+  nullishString(body['model']) &&
+  isObjects(body['messages'], acceptsMessage) &&
+  nullishObjects(body['tools']) &&
+  nullishBoolean(body['stream']) &&
+  nullishObject(body['stream_options'], (options) => nullishBoolean(options['include_usage'])) &&
+  (isNullish(body['n']) || body['n'] === 1) &&
+  nullishNumber(body['max_tokens']) &&
+  nullishNumber(body['max_completion_tokens']) &&
+  nullishNumber(body['temperature']) &&
+  nullishNumber(body['top_p']) &&
+  nullishNumber(body['top_k']) &&
+  (typeof body['stop'] === 'string' || nullishStrings(body['stop']));
+
 const KNOWN = new Set(
   (
     'model messages tools tool_choice parallel_tool_calls stream stream_options n max_tokens max_completion_tokens ' +
@@ -55,7 +91,7 @@ const KNOWN = new Set(
 
 /** Body of `POST /v1/chat/completions` to the canonical request. */
 export function parseOpenaiChat(body: unknown): CanonicalRequest {
-  const parsed = parseBody(bodySchema, body);
+  const parsed = parseBody(openaiChatSchema, acceptsOpenaiChat, body);
   const unknown = new Set<string>();
   noteUnknown(parsed, KNOWN, unknown);
   return {

@@ -1,8 +1,11 @@
 import { TreewardError } from '@treeward/base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { acceptsAnthropic, anthropicSchema } from './anthropic-parse.js';
 import { canonicalKey, toolManifestHash } from './canonical.js';
 import { dialects } from './dialects.js';
+import { acceptsOpenaiChat, openaiChatSchema } from './openai-parse.js';
+import { acceptsOpenaiResponses, openaiResponsesSchema } from './responses-parse.js';
 import type { CanonicalRequest, Dialect } from './types.js';
 
 const all = Object.values(dialects).map((dialect) => [dialect.name, dialect] as const);
@@ -122,6 +125,34 @@ function expectUsable(request: CanonicalRequest): void {
     }
   }
 }
+
+describe.each([
+  ['Messages', anthropicSchema, acceptsAnthropic],
+  ['Chat Completions', openaiChatSchema, acceptsOpenaiChat],
+  ['Responses', openaiResponsesSchema, acceptsOpenaiResponses],
+] as const)('what is checked by hand of %s', (_, schema, accepts) => {
+  it('is what its schema says', () => {
+    const seen = { accepted: 0, refused: 0 };
+    fc.assert(
+      fc.property(body, (sent) => {
+        const read = JSON.parse(JSON.stringify(sent)) as Record<string, unknown>;
+        const accepted = accepts(read);
+        expect(accepted).toBe(schema.safeParse(read).success);
+        seen[accepted ? 'accepted' : 'refused']++;
+      }),
+      { numRuns: 3000, seed: 7 },
+    );
+    expect(seen.accepted).toBeGreaterThan(100);
+    expect(seen.refused).toBeGreaterThan(100);
+  });
+
+  it('holds for numbers that JSON can say and no engine take', () => {
+    for (const field of ['temperature', 'max_tokens', 'max_output_tokens', 'top_p']) {
+      const read = JSON.parse(`{"messages":[],"input":"","${field}":1e999}`) as Record<string, unknown>;
+      expect([field, accepts(read)]).toEqual([field, schema.safeParse(read).success]);
+    }
+  });
+});
 
 describe.each(all)('a %s parser', (_, dialect) => {
   it('takes any JSON or refuses it by name', () => {

@@ -29,6 +29,9 @@ export class PrefixIndex {
   readonly #owner: number[] = [NONE];
   readonly #endMessages: number[] = [NONE];
   readonly #endReply: number[] = [NONE];
+  /** The keys that `find` last walked along, and the nodes behind each: the next call is mostly the same and some more. */
+  readonly #walkedKeys: string[] = [];
+  readonly #walkedNodes: number[] = [];
   /** Per call: node at the end of its messages, and of its reply if it has one. */
   readonly #calls = new Map<number, { messages: number; reply: number }>();
 
@@ -58,12 +61,7 @@ export class PrefixIndex {
 
   /** The call that shares the longest prefix with `keys`; null when not even the first key is known. */
   find(keys: readonly string[]): PrefixMatch | null {
-    let node = ROOT;
-    for (const key of keys) {
-      const next = this.#step(node, key);
-      if (next === NONE) break;
-      node = next;
-    }
+    const node = this.#walk(keys);
     if (node === ROOT) return null;
     const kept = this.#depth[node]!;
     const messages = this.#endMessages[node]!;
@@ -73,6 +71,23 @@ export class PrefixIndex {
     if (reply !== NONE) return { call: reply, kept, at: 'reply' };
     if (messages !== NONE) return { call: messages, kept, at: 'messages' };
     return { call: this.#owner[node]!, kept, at: 'inside' };
+  }
+
+  /** The node as far down as `keys` lead. */
+  #walk(keys: readonly string[]): number {
+    const walked = this.#walkedKeys;
+    const nodes = this.#walkedNodes;
+    let at = 0;
+    while (at < walked.length && at < keys.length && walked[at] === keys[at]) at++;
+    walked.length = nodes.length = at;
+    let node = at === 0 ? ROOT : nodes[at - 1]!;
+    for (; at < keys.length; at++) {
+      node = this.#step(node, keys[at]!);
+      if (node === NONE) break;
+      walked.push(keys[at]!);
+      nodes.push(node);
+    }
+    return nodes.at(-1) ?? ROOT;
   }
 
   #step(node: number, key: string): number {

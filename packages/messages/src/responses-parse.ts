@@ -1,10 +1,15 @@
 import { z } from 'zod';
 import {
   argumentsOf,
-  contentSchema,
   contentText,
   contentTexts,
+  isContent,
+  isObjects,
   noteUnknown,
+  nullishBoolean,
+  nullishNumber,
+  nullishObjects,
+  nullishString,
   objectOf,
   parseBody,
   resultText,
@@ -18,7 +23,7 @@ import type { CanonicalRequest, Message, ReplyPart, ToolCallPart } from './types
 const itemSchema = z.looseObject({ type: z.string().nullish(), role: z.string().nullish() });
 type Item = z.infer<typeof itemSchema>;
 
-const bodySchema = z.looseObject({
+export const openaiResponsesSchema = z.looseObject({
   model: z.string().nullish(),
   instructions: z.string().nullish(),
   input: z.union([z.string(), z.array(itemSchema)]),
@@ -28,6 +33,18 @@ const bodySchema = z.looseObject({
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
 });
+
+/** `openaiResponsesSchema` by hand. */
+export const acceptsOpenaiResponses = (body: Record<string, unknown>): boolean =>
+  nullishString(body['model']) &&
+  nullishString(body['instructions']) &&
+  (typeof body['input'] === 'string' ||
+    isObjects(body['input'], ({ type, role }) => nullishString(type) && nullishString(role))) &&
+  nullishObjects(body['tools']) &&
+  nullishBoolean(body['stream']) &&
+  nullishNumber(body['max_output_tokens']) &&
+  nullishNumber(body['temperature']) &&
+  nullishNumber(body['top_p']);
 
 const KNOWN = new Set(
   (
@@ -50,7 +67,7 @@ const DROPPED = new Set(['reasoning']);
 
 /** Body of `POST /v1/responses` to the canonical request. */
 export function parseOpenaiResponses(body: unknown): CanonicalRequest {
-  const parsed = parseBody(bodySchema, body);
+  const parsed = parseBody(openaiResponsesSchema, acceptsOpenaiResponses, body);
   for (const [field, problem] of Object.entries(STATEFUL)) {
     if (parsed[field] !== null && parsed[field] !== undefined) {
       throw unreadable(field, problem, 'DIALECT_E_STATE');
@@ -129,17 +146,17 @@ function itemOf(item: Item, where: string, unknown: Set<string>): Message | Repl
 }
 
 function messageOf(item: Item, where: string, unknown: Set<string>): Message | ReplyPart[] {
-  const content = contentSchema.safeParse(item['content']);
-  if (!content.success) throw unreadable(`${where}.content`, 'expected a string or a list of content parts');
+  const { content } = item;
   const path = `${where}.content`;
+  if (!isContent(content)) throw unreadable(path, 'expected a string or a list of content parts');
   switch (item.role) {
     case 'system':
     case 'developer':
-      return { role: 'system', text: contentText(content.data, path, unknown) };
+      return { role: 'system', text: contentText(content, path, unknown) };
     case 'user':
-      return { role: 'user', text: contentText(content.data, path, unknown) };
+      return { role: 'user', text: contentText(content, path, unknown) };
     case 'assistant':
-      return contentTexts(content.data, path, unknown).map((text) => ({ type: 'text', text }));
+      return contentTexts(content, path, unknown).map((text) => ({ type: 'text', text }));
     default:
       throw unreadable(`${where}.role`, `expected system, developer, user or assistant, got "${item.role}"`);
   }

@@ -1,6 +1,7 @@
-import { closeSync, fstatSync, mkdirSync, openSync, readSync, write, writeSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
 import { RolloutFolder, TreewardError } from '@treeward/base';
 import * as z from 'zod';
+import { FileAppender } from './file-appender.js';
 import { isEvent } from './is-event.js';
 import { eventSchemas, isEventType } from './schema.js';
 import type { RecordEvent, Span } from './types.js';
@@ -12,6 +13,9 @@ export interface RecordWriterOptions {
    */
   highWater?: number;
 }
+
+/** How long what is appended waits for more: a call's events go out in one write, and a kill costs the last of them. */
+const LINGER_MS = 5;
 
 /** Written at once: what is queued is joined up to this size, so that a full queue is never in memory twice. */
 const BATCH = 1 << 20;
@@ -26,23 +30,25 @@ const BATCH = 1 << 20;
  */
 export class RecordWriter {
   readonly directory: string;
-  readonly #eventsFd: number;
-  readonly #tokensFd: number;
+  readonly #events: FileAppender;
+  readonly #tokens: FileAppender;
   readonly #highWater: number;
   #tokenBytes: number;
-  #lines: Uint8Array[] = [];
+  #lines: string[] = [];
   #chunks: Uint8Array[] = [];
   #buffered = 0;
   /** Called as soon as the queue is below the mark, or will never be. */
   #waiting: (() => void)[] = [];
   #running: Promise<void> | null = null;
+  /** Ends the wait of a write that has not begun. */
+  #begin: () => void = nothing;
   #failure: unknown = null;
   #closed = false;
 
   private constructor(directory: string, events: number, tokens: number, size: number, highWater: number) {
     this.directory = directory;
-    this.#eventsFd = events;
-    this.#tokensFd = tokens;
+    this.#events = new FileAppender(events);
+    this.#tokens = new FileAppender(tokens);
     this.#tokenBytes = size;
     this.#highWater = highWater;
   }
@@ -97,6 +103,11 @@ export class RecordWriter {
     return this.#buffered;
   }
 
+  /** Whether `drain` would wait. */
+  get behind(): boolean {
+    return this.#buffered >= this.#highWater;
+  }
+
   /**
    * Queues one event and starts writing; returns at once. Await `flush` to know that it is in the file.
    * @throws TreewardError RECORD_E_EVENT for an event that the schema refuses (an unknown field included),
@@ -105,9 +116,9 @@ export class RecordWriter {
   append(event: RecordEvent): void {
     this.#check();
     if (!isEvent(event)) throw explain(event);
-    const line = Buffer.from(JSON.stringify(event) + '\n');
+    const line = JSON.stringify(event) + '\n';
     this.#lines.push(line);
-    this.#buffered += line.length;
+    this.#buffered += Buffer.byteLength(line);
     this.#start();
   }
 
@@ -117,7 +128,7 @@ export class RecordWriter {
    */
   async drain(): Promise<void> {
     while (this.#buffered >= this.#highWater && !this.#failure && !this.#closed) {
-      this.#start();
+      this.#hurry();
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     this.#check();
@@ -125,19 +136,18 @@ export class RecordWriter {
 
   /** @throws TreewardError RECORD_E_WRITE when something could not be written */
   async flush(): Promise<void> {
-    while (this.#running) await this.#running;
+    await this.#empty();
     this.#check();
   }
 
   /** Writes what is buffered and closes the files. Calling it again does nothing. */
   async close(): Promise<void> {
     if (this.#closed) return;
-    this.#start();
-    while (this.#running) await this.#running;
+    await this.#empty();
     if (this.#closed) return;
     this.#closed = true;
-    closeSync(this.#tokensFd);
-    closeSync(this.#eventsFd);
+    this.#tokens.close();
+    this.#events.close();
     if (this.#failure) this.#check();
   }
 
@@ -145,16 +155,34 @@ export class RecordWriter {
     this.#check();
     const span = { offset: this.#tokenBytes, count: values.length };
     if (values.length > 0) {
-      this.#chunks.push(new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice());
+      this.#chunks.push(Buffer.from(new Uint8Array(values.buffer, values.byteOffset, values.byteLength)));
       this.#tokenBytes += values.byteLength;
       this.#buffered += values.byteLength;
     }
     return span;
   }
 
-  /** In the next turn of the event loop, so that what one turn appends is written together. */
   #start(): void {
-    this.#running ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#write());
+    this.#running ??= new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, LINGER_MS);
+      this.#begin = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    }).then(() => this.#write());
+  }
+
+  /** As `#start`, without waiting for more. */
+  #hurry(): void {
+    this.#start();
+    this.#begin();
+  }
+
+  async #empty(): Promise<void> {
+    while (this.#running || this.#lines.length > 0 || this.#chunks.length > 0) {
+      this.#hurry();
+      await this.#running;
+    }
   }
 
   #check(): void {
@@ -173,15 +201,14 @@ export class RecordWriter {
 
   /** Both queues are taken in the same instant: every span a taken line names is among the taken chunks or older. */
   async #write(): Promise<void> {
+    this.#begin = nothing;
+    const chunks = this.#chunks;
+    const lines = this.#lines;
+    this.#chunks = [];
+    this.#lines = [];
     try {
-      while (this.#lines.length > 0 || this.#chunks.length > 0) {
-        const chunks = this.#chunks;
-        const lines = this.#lines;
-        this.#chunks = [];
-        this.#lines = [];
-        await this.#writeQueue(this.#tokensFd, chunks);
-        await this.#writeQueue(this.#eventsFd, lines);
-      }
+      await this.#writeQueue(this.#tokens, chunks, (chunk) => chunk.length, joinBytes);
+      await this.#writeQueue(this.#events, lines, Buffer.byteLength, joinText);
     } catch (error) {
       this.#failure = error;
       this.#lines = [];
@@ -190,18 +217,26 @@ export class RecordWriter {
     } finally {
       this.#running = null;
       this.#release();
+      if (this.#lines.length > 0) this.#start();
+      if (this.#waiting.length > 0) this.#hurry();
     }
   }
 
-  async #writeQueue(fd: number, queue: Uint8Array[]): Promise<void> {
+  async #writeQueue<T>(
+    file: FileAppender,
+    queue: T[],
+    sizeOf: (item: T) => number,
+    join: (items: T[]) => Uint8Array,
+  ): Promise<void> {
     for (let first = 0; first < queue.length;) {
       let last = first;
-      let bytes = 0;
-      do bytes += queue[last++]!.length;
-      while (last < queue.length && bytes + queue[last]!.length <= BATCH);
-      await writeAll(fd, last - first === 1 ? queue[first]! : Buffer.concat(queue.slice(first, last), bytes));
-      queue.fill(EMPTY, first, last); // written: no reason to keep it until the rest is
-      this.#buffered -= bytes;
+      let size = 0;
+      do size += sizeOf(queue[last++]!);
+      while (last < queue.length && size + sizeOf(queue[last]!) <= BATCH);
+      const bytes = join(first === 0 && last === queue.length ? queue : queue.slice(first, last));
+      const writing = file.append(bytes);
+      if (writing) await writing;
+      this.#buffered -= bytes.length;
       this.#release();
       first = last;
     }
@@ -215,17 +250,11 @@ export class RecordWriter {
   }
 }
 
-const EMPTY = new Uint8Array(0);
-
-async function writeAll(fd: number, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) {
-    at += await new Promise<number>((resolve, reject) => {
-      write(fd, bytes, at, bytes.length - at, null, (error, written) =>
-        error ? reject(error) : resolve(written),
-      );
-    });
-  }
-}
+const nothing = (): void => undefined;
+const joinBytes = (chunks: Uint8Array[]): Uint8Array =>
+  chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+const joinText = (lines: string[]): Uint8Array =>
+  Buffer.from(lines.length === 1 ? lines[0]! : lines.join(''));
 
 /** What the schema has against an event that `isEvent` refused. Strict: a field it does not name is a mistake of ours. */
 function explain(event: RecordEvent): TreewardError {

@@ -57,11 +57,20 @@ export interface Answer {
 export class BenchClient {
   readonly #endpoint: Opened['endpoints'][number];
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  readonly #conversation: Conversation;
+  readonly #size: BodySize;
+  readonly #stream: boolean;
+  #conversation: Conversation;
 
   constructor(endpoint: Opened['endpoints'][number], size: BodySize, stream: boolean, seed: number) {
     this.#endpoint = endpoint;
+    this.#size = size;
+    this.#stream = stream;
     this.#conversation = new Conversation(size, stream, seed);
+  }
+
+  /** Another conversation from its first turn on. */
+  restart(seed: number): void {
+    this.#conversation = new Conversation(this.#size, this.#stream, seed);
   }
 
   /** The next turn; milliseconds from the first byte sent to the last one received. */
@@ -114,6 +123,8 @@ export interface Load {
 }
 
 export interface Pace {
+  /** Turns of a conversation that is not measured, so that both servers' code is compiled when it counts. @default 0 */
+  warmUp?: number;
   turns: number;
   /** Mean milliseconds that a client takes between a reply and its next turn; 0: as fast as it can. */
   pauseMs: number;
@@ -135,6 +146,13 @@ export async function drive(clients: readonly BenchClient[], pace: Pace): Promis
       load.errors++;
     }
   };
+  const warmUp = pace.warmUp ?? 0;
+  await Promise.all(
+    clients.map(async (client, seed) => {
+      for (let turn = 0; turn < warmUp; turn++) await one(client, []);
+      if (warmUp > 0) client.restart(clients.length + seed);
+    }),
+  );
   await Promise.all(clients.map((client) => one(client, load.cold)));
   await pace.onWarm();
   const start = performance.now();

@@ -23,10 +23,13 @@ export interface Opened {
 export interface Looked {
   metrics: string;
   loopDelayP99Ms: number;
+  /** This process's, all threads, since the last look. */
+  cpuMs: number;
 }
 
 const root = mkdtempSync(join(tmpdir(), 'tw-gb-'));
 const delay = monitorEventLoopDelay({ resolution: 1 });
+let cpu = process.cpuUsage();
 let gateway: Gateway | null = null;
 
 async function openGateway(order: Extract<Order, { kind: 'gateway' }>): Promise<Opened> {
@@ -101,7 +104,9 @@ function memory(): { bytes: number } {
 async function look(): Promise<Looked> {
   const loopDelayP99Ms = Math.max(0, delay.percentile(99) / 1e6 - 1);
   delay.reset();
-  return { metrics: (await gateway?.metricsText()) ?? '', loopDelayP99Ms };
+  const { user, system } = process.cpuUsage(cpu);
+  cpu = process.cpuUsage();
+  return { metrics: (await gateway?.metricsText()) ?? '', loopDelayP99Ms, cpuMs: (user + system) / 1000 };
 }
 
 process.on('message', (order: Order) => {
