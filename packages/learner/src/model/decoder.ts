@@ -1,11 +1,11 @@
+import { kernelsOf, type Rotary } from '../tf/kernels.js';
 import type { Tensor } from '../tf/load.js';
 import type { Ops } from '../tf/ops.js';
 import { attendWith, type Visibility } from '../tf/tree-attention.js';
 import type { Frame } from './attention.js';
 import type { ModelConfig } from './config.js';
 import type { FusedGrads, FusedWeights } from './fused.js';
-import { layerBackward, layerForward, type LayerCache } from './layer.js';
-import { normalise, normaliseGrad } from './norm.js';
+import { layerBackward, layerForward, type LayerCache, type Stream } from './layer.js';
 import { positionTables } from './rope.js';
 
 /** What one pass computes: N states, the first `keys` of them tokens that others attend to. */
@@ -51,6 +51,7 @@ export function runPass(
   options: PassOptions = {},
 ): FusedGrads | null {
   const { tf } = ops;
+  const kernels = kernelsOf(ops);
   const N = input.tokens_N.length;
   return tidy(tf, (): FusedGrads | null => {
     const frame = frameOf(ops, config, input);
@@ -58,31 +59,35 @@ export function runPass(
     const reads = tf.tensor1d(input.reads_U, 'int32');
     const inputs: Tensor[] = [];
     const caches: LayerCache[] = [];
-    let x = ops.gather(weights.embed, ids);
+    let stream: Stream = { x: ops.gather(weights.embed, ids) };
     for (const layer of weights.layers) {
-      const forward = (): { y: Tensor; cache?: LayerCache } => {
-        const { y, cache } = layerForward(ops, config, frame, layer, x);
-        return options.checkpointing ? { y } : { y, cache };
-      };
-      const { y, cache } = tidy(tf, forward);
-      if (cache) {
-        caches.push(cache);
-        x.dispose();
-      } else inputs.push(x);
-      x = y;
+      const result = tidy(tf, (): { next: Stream; read?: Tensor; cache?: LayerCache } => {
+        const { output: next, input: read, cache } = layerForward(ops, config, frame, layer, stream);
+        return options.checkpointing ? { next, read } : { next, cache };
+      });
+      // Without a sum to take, the layer read the very tensor it was given.
+      if (result.read !== stream.x) tf.dispose(stream as never);
+      else stream.delta?.dispose();
+      if (result.cache) caches.push(result.cache);
+      if (result.read) inputs.push(result.read);
+      stream = result.next;
     }
-    const { unit, scale } = normalise(ops, ops.gather(x, reads), config.normEps);
-    x.dispose();
+    const { unit, scale } = kernels.norm(
+      ops.gather(stream.x, reads),
+      config.normEps,
+      lastDelta(ops, stream, reads),
+    );
+    tf.dispose(stream as never);
     const grads = output(unit, weights);
     if (!grads) return null;
 
-    const dHidden = normaliseGrad(ops, unit, scale, grads.dUnit, ops.mul(grads.dUnit, unit));
+    const dHidden = kernels.normGrad(unit, scale, grads.dUnit);
     let dx = ops.segmentSum(dHidden, reads, N);
     const layers: FusedGrads['layers'] = [];
     for (let l = weights.layers.length - 1; l >= 0; l--) {
       const layer = weights.layers[l]!;
       const result = tidy(tf, () => {
-        const cache = caches[l] ?? layerForward(ops, config, frame, layer, inputs[l]!).cache;
+        const cache = caches[l] ?? layerForward(ops, config, frame, layer, { x: inputs[l]! }).cache;
         return layerBackward(ops, config, frame, layer, cache, dx);
       });
       tf.dispose([caches[l] ?? inputs[l]!, dx] as never);
@@ -100,16 +105,25 @@ export function runPass(
   });
 }
 
+const lastDelta = (ops: Ops, { delta }: Stream, reads: Tensor): Tensor | undefined =>
+  delta && ops.gather(delta, reads);
+
 function frameOf(ops: Ops, config: ModelConfig, input: PassInput): Frame {
-  const N = input.tokens_N.length;
-  const { cos_Nh, signedSin_Nh } = positionTables(config, input.depth_N);
-  const shape: [number, number, number] = [N, 1, config.headDim];
+  const { tf } = ops;
+  const { depth_N, keys } = input;
+  const deepest = depth_N.reduce((a, b) => Math.max(a, b), 0);
+  const { positions, cos_Pf, sin_Pf } = positionTables(config, deepest + 1);
+  const tables = {
+    cos: tf.tensor(cos_Pf, [positions, config.headDim / 2]),
+    sin: tf.tensor(sin_Pf, [positions, config.headDim / 2]),
+  };
+  const rotary = (depth: Int32Array): Rotary => ({ position: tf.tensor1d(depth, 'int32'), ...tables });
   return {
-    N,
-    keys: input.keys,
+    N: depth_N.length,
+    keys,
     attend: attendWith(ops, config, input.visibility),
-    cos: ops.tf.tensor(cos_Nh, shape),
-    signedSin: ops.tf.tensor(signedSin_Nh, shape),
+    queryRotary: rotary(depth_N),
+    keyRotary: rotary(depth_N.subarray(0, keys)),
   };
 }
 

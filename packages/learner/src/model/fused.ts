@@ -6,21 +6,24 @@ import { EMBED, FINAL_NORM, HEAD, layerParam, VALUE_BIAS, VALUE_WEIGHT } from '.
 export type Params = Map<string, Tensor>;
 
 /**
- * Weights in the form the passes compute with. The gain of a norm is multiplied into the matrices that read it, and
- * matrices that read the same states are one: fewer kernels over token-sized arrays, at the price of a few over
- * weight-sized ones per step.
+ * Weights in the form the passes compute with: the gain of a norm is multiplied into the matrices that read it, so that it
+ * costs a pass over weights per step instead of one over tokens.
  *
- * Legend: V vocabulary, d hidden, H query heads, K key/value heads, A = H + 2K, h head size, f feed-forward size.
+ * Legend: V vocabulary, d hidden, H query heads, K key/value heads, h head size, f feed-forward size.
  */
 export interface FusedLayer {
-  /** [A·h, d], with the attention norm's gain. */
-  qkv: Tensor;
-  /** [1, H+K, h]: gains of the q and k norms per head. Absent for families without them. */
-  qkGain?: Tensor;
+  /** [H·h, d] and twice [K·h, d], with the attention norm's gain. */
+  q: Tensor;
+  k: Tensor;
+  v: Tensor;
+  /** [1, h]: gains of the q and k norms. Absent for families without them. */
+  qGain?: Tensor;
+  kGain?: Tensor;
   /** [d, H·h] */
   o: Tensor;
-  /** [2f, d], gate above up, with the feed-forward norm's gain. */
-  gateUp: Tensor;
+  /** [f, d], with the feed-forward norm's gain. */
+  gate: Tensor;
+  up: Tensor;
   /** [d, f] */
   down: Tensor;
 }
@@ -37,7 +40,7 @@ export interface FusedWeights {
   valueBias?: Tensor;
 }
 
-/** Gradients of `FusedWeights`; `qkGain` is [H+K, h]. An output that had no loss has none. */
+/** Gradients of `FusedWeights`. An output that had no loss has none. */
 export interface FusedGrads {
   embed: Tensor;
   layers: FusedLayer[];
@@ -54,7 +57,7 @@ const get = (params: Params, name: string): Tensor => {
 
 /** The caller owns the result (inside `tidy`, return it). */
 export function fuse(ops: Ops, config: ModelConfig, params: Params): FusedWeights {
-  const { headDim: h, heads, kvHeads } = config;
+  const { headDim: h } = config;
   const finalGain = get(params, FINAL_NORM);
   const embed =
     config.tie === 'untied'
@@ -62,19 +65,20 @@ export function fuse(ops: Ops, config: ModelConfig, params: Params): FusedWeight
       : ops.mul(get(params, HEAD), ops.constant(config.tie));
   const layers = Array.from({ length: config.layers }, (_, l): FusedLayer => {
     const p = (name: string): Tensor => get(params, layerParam(l, name));
-    const qkv = ops.concat([p('self_attn.q_proj'), p('self_attn.k_proj'), p('self_attn.v_proj')], 0);
-    const gateUp = ops.concat([p('mlp.gate_proj'), p('mlp.up_proj')], 0);
+    const attentionGain = p('input_layernorm');
+    const ffnGain = p('post_attention_layernorm');
     const layer: FusedLayer = {
-      qkv: ops.mul(qkv, p('input_layernorm')),
+      q: ops.mul(p('self_attn.q_proj'), attentionGain),
+      k: ops.mul(p('self_attn.k_proj'), attentionGain),
+      v: ops.mul(p('self_attn.v_proj'), attentionGain),
       o: ops.alias(p('self_attn.o_proj')),
-      gateUp: ops.mul(gateUp, p('post_attention_layernorm')),
+      gate: ops.mul(p('mlp.gate_proj'), ffnGain),
+      up: ops.mul(p('mlp.up_proj'), ffnGain),
       down: ops.alias(p('mlp.down_proj')),
     };
     if (config.family === 'qwen3') {
-      const rows = Array.from({ length: heads + kvHeads }, (_, a) =>
-        p(a < heads ? 'self_attn.q_norm' : 'self_attn.k_norm'),
-      );
-      layer.qkGain = ops.reshape(ops.concat(rows, 0), [1, heads + kvHeads, h]);
+      layer.qGain = ops.reshape(p('self_attn.q_norm'), [1, h]);
+      layer.kGain = ops.reshape(p('self_attn.k_norm'), [1, h]);
     }
     return layer;
   });
@@ -94,7 +98,7 @@ export function fuse(ops: Ops, config: ModelConfig, params: Params): FusedWeight
  * ∂g = Σ_rows ∂W'·W. A parameter whose output had no loss is not in the result.
  */
 export function unfuse(ops: Ops, config: ModelConfig, params: Params, grads: FusedGrads): Params {
-  const { headDim: h, heads, kvHeads, ffnSize: f } = config;
+  const { headDim: h } = config;
   const out: Params = new Map();
   /** Returns what it adds to the gain. */
   const folded = (gradFused: Tensor, name: string, gain: Tensor): Tensor => {
@@ -105,22 +109,19 @@ export function unfuse(ops: Ops, config: ModelConfig, params: Params, grads: Fus
   grads.layers.forEach((g, l) => {
     const n = (name: string): string => layerParam(l, name);
     const attentionGain = get(params, n('input_layernorm'));
-    const qkv = ops.split(g.qkv, [heads * h, kvHeads * h, kvHeads * h], 0);
     out.set(
       n('input_layernorm'),
-      total(['q', 'k', 'v'].map((x, i) => folded(qkv[i]!, n(`self_attn.${x}_proj`), attentionGain))),
+      total((['q', 'k', 'v'] as const).map((x) => folded(g[x], n(`self_attn.${x}_proj`), attentionGain))),
     );
-    if (g.qkGain) {
-      const [q, k] = ops.split(g.qkGain, [heads, kvHeads], 0) as [Tensor, Tensor];
-      out.set(n('self_attn.q_norm'), ops.sum(q, [0]));
-      out.set(n('self_attn.k_norm'), ops.sum(k, [0]));
+    if (g.qGain && g.kGain) {
+      out.set(n('self_attn.q_norm'), ops.reshape(g.qGain, [h]));
+      out.set(n('self_attn.k_norm'), ops.reshape(g.kGain, [h]));
     }
     out.set(n('self_attn.o_proj'), ops.alias(g.o));
     const ffnGain = get(params, n('post_attention_layernorm'));
-    const gateUp = ops.split(g.gateUp, [f, f], 0);
     out.set(
       n('post_attention_layernorm'),
-      total(['gate', 'up'].map((x, i) => folded(gateUp[i]!, n(`mlp.${x}_proj`), ffnGain))),
+      total((['gate', 'up'] as const).map((x) => folded(g[x], n(`mlp.${x}_proj`), ffnGain))),
     );
     out.set(n('mlp.down_proj'), ops.alias(g.down));
   });

@@ -1,9 +1,16 @@
+import { kernelsOf } from '../tf/kernels.js';
 import type { Tensor } from '../tf/load.js';
 import type { Ops } from '../tf/ops.js';
 import { attention, attentionGrad, type AttentionCache, type Frame } from './attention.js';
 import type { ModelConfig } from './config.js';
 import type { FusedLayer } from './fused.js';
-import { normalise, normaliseGrad } from './norm.js';
+
+/** What a layer reads, [N, d]: the residual stream as it stands is x + delta. */
+export interface Stream {
+  x: Tensor;
+  /** What the layer before adds: the sum is taken together with the norm that reads it. */
+  delta?: Tensor;
+}
 
 /** What the backward pass of a layer needs from its forward pass. */
 export interface LayerCache {
@@ -15,38 +22,34 @@ export interface LayerCache {
   scale2: Tensor;
   gate: Tensor;
   up: Tensor;
-  /** sigmoid(gate), gate·sigmoid(gate), and that times up. */
-  sigmoid: Tensor;
-  silu: Tensor;
+  /** silu(gate)·up */
   inner: Tensor;
 }
 
-/** x + attention, then + SwiGLU; x is [N, d]. */
+/** + attention, then + SwiGLU. `input`: the stream that was read, summed. */
 export function layerForward(
   ops: Ops,
   config: ModelConfig,
   frame: Frame,
   layer: FusedLayer,
-  x: Tensor,
-): { y: Tensor; cache: LayerCache } {
-  const f = config.ffnSize;
-  const { unit: unit1, scale: scale1 } = normalise(ops, x, config.normEps);
-  const qkv = ops.matMul(unit1, layer.qkv, false, true);
-  const { merged, cache } = attention(ops, config, frame, layer, qkv);
-  const middle = ops.add(x, ops.matMul(merged, layer.o, false, true));
-  const { unit: unit2, scale: scale2 } = normalise(ops, middle, config.normEps);
-  const [gate, up] = ops.split(ops.matMul(unit2, layer.gateUp, false, true), [f, f], 1) as [Tensor, Tensor];
-  const sigmoid = ops.sigmoid(gate);
-  const silu = ops.mul(gate, sigmoid);
-  const inner = ops.mul(silu, up);
-  const y = ops.add(middle, ops.matMul(inner, layer.down, false, true));
+  stream: Stream,
+): { output: Required<Stream>; input: Tensor; cache: LayerCache } {
+  const kernels = kernelsOf(ops);
+  const { unit: unit1, scale: scale1, sum: input } = kernels.norm(stream.x, config.normEps, stream.delta);
+  const { merged, cache } = attention(ops, config, frame, layer, unit1);
+  const attended = ops.matMul(merged, layer.o, false, true);
+  const { unit: unit2, scale: scale2, sum: middle } = kernels.norm(input, config.normEps, attended);
+  const gate = ops.matMul(unit2, layer.gate, false, true);
+  const up = ops.matMul(unit2, layer.up, false, true);
+  const inner = kernels.swiglu(gate, up);
   return {
-    y,
-    cache: { attention: cache, unit1, scale1, merged, unit2, scale2, gate, up, sigmoid, silu, inner },
+    output: { x: middle, delta: ops.matMul(inner, layer.down, false, true) },
+    input,
+    cache: { attention: cache, unit1, scale1, merged, unit2, scale2, gate, up, inner },
   };
 }
 
-/** ∂x and the layer's weight gradients from ∂y. */
+/** ∂input and the layer's weight gradients from ∂output (of the sum x + delta). */
 export function layerBackward(
   ops: Ops,
   config: ModelConfig,
@@ -55,25 +58,20 @@ export function layerBackward(
   cache: LayerCache,
   dy: Tensor,
 ): { dx: Tensor; grads: FusedLayer } {
-  const { unit1, scale1, merged, unit2, scale2, gate, up, sigmoid, silu, inner } = cache;
-  const dInner = ops.matMul(dy, layer.down);
-  const dUp = ops.mul(dInner, silu);
-  const dSilu = ops.mul(dInner, up);
-  const dGate = ops.add(ops.mul(dSilu, sigmoid), ops.mul(gate, ops.sigmoidGrad(sigmoid, dSilu)));
-  const dGateUp = ops.concat([dGate, dUp], 1);
-  const dUnit2 = ops.matMul(dGateUp, layer.gateUp);
-  const dMiddle = ops.add(dy, normaliseGrad(ops, unit2, scale2, dUnit2, ops.mul(dUnit2, unit2)));
+  const kernels = kernelsOf(ops);
+  const { unit1, scale1, merged, unit2, scale2, gate, up, inner } = cache;
+  const { gradGate: dGate, gradUp: dUp } = kernels.swigluGrad(gate, up, ops.matMul(dy, layer.down));
+  const dUnit2 = ops.add(ops.matMul(dGate, layer.gate), ops.matMul(dUp, layer.up));
+  const dMiddle = kernels.normGrad(unit2, scale2, dUnit2, dy);
   const dMerged = ops.matMul(dMiddle, layer.o);
-  const { dQkv, dGain } = attentionGrad(ops, config, frame, layer, cache.attention, dMerged);
-  const dUnit1 = ops.matMul(dQkv, layer.qkv);
-  const dx = ops.add(dMiddle, normaliseGrad(ops, unit1, scale1, dUnit1, ops.mul(dUnit1, unit1)));
+  const { dUnit: dUnit1, grads } = attentionGrad(ops, config, frame, layer, cache.attention, unit1, dMerged);
   return {
-    dx,
+    dx: kernels.normGrad(unit1, scale1, dUnit1, dMiddle),
     grads: {
-      qkv: ops.matMul(dQkv, unit1, true),
-      ...(dGain && { qkGain: dGain }),
+      ...grads,
       o: ops.matMul(dMiddle, merged, true),
-      gateUp: ops.matMul(dGateUp, unit2, true),
+      gate: ops.matMul(dGate, unit2, true),
+      up: ops.matMul(dUp, unit2, true),
       down: ops.matMul(dy, inner, true),
     },
   };

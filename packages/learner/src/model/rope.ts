@@ -1,3 +1,5 @@
+import { ropeTables } from '@treeward/native';
+
 /** How rotary frequencies are changed for contexts longer than those of pre-training (transformers' `rope_type`). */
 export type RopeScaling =
   | { type: 'default' }
@@ -65,28 +67,16 @@ export function inverseFrequencies({ headDim: h, ropeTheta, ropeScaling: s }: Ro
 }
 
 export interface PositionTables {
-  /** cos(p·ω_i) for the pair (i, i + h/2), repeated in both halves. */
-  cos_Nh: Float32Array;
-  /** sin with the sign of the rotated half: − in the first, + in the second. */
-  signedSin_Nh: Float32Array;
+  positions: number;
+  /** cos(p·ω_i) for the pair (i, i + h/2), [P, h/2]. */
+  cos_Pf: Float32Array;
+  sin_Pf: Float32Array;
 }
 
-/** Rotary embedding as transformers has it ("rotate half"): out = x·cos + [−x₂, x₁]·sin, at each token's depth. */
-export function positionTables(shape: RopeShape, depth_N: Int32Array): PositionTables {
-  const h = shape.headDim;
-  const half = h / 2;
-  const frequencies = inverseFrequencies(shape);
-  const scale = shape.ropeScaling.type === 'yarn' ? shape.ropeScaling.attentionFactor : 1;
-  const cos_Nh = new Float32Array(depth_N.length * h);
-  const signedSin_Nh = new Float32Array(depth_N.length * h);
-  depth_N.forEach((depth, n) => {
-    for (let i = 0; i < half; i++) {
-      const angle = depth * frequencies[i]!;
-      const [cos, sin] = [Math.cos(angle) * scale, Math.sin(angle) * scale];
-      cos_Nh[n * h + i] = cos_Nh[n * h + half + i] = cos;
-      signedSin_Nh[n * h + i] = -sin;
-      signedSin_Nh[n * h + half + i] = sin;
-    }
-  });
-  return { cos_Nh, signedSin_Nh };
+/** Angles of the first positions, for rotary embedding as transformers has it ("rotate half"). */
+export function positionTables(shape: RopeShape, positions: number): PositionTables {
+  const { ropeScaling } = shape;
+  const scale = ropeScaling.type === 'yarn' ? ropeScaling.attentionFactor : 1;
+  const { cos_PF, sin_PF } = ropeTables(positions, inverseFrequencies(shape), scale);
+  return { positions, cos_Pf: cos_PF, sin_Pf: sin_PF };
 }

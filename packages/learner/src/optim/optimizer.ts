@@ -2,8 +2,8 @@ import { TreewardError } from '@treeward/base';
 import type { Params } from '../model/fused.js';
 import { tidy } from '../model/decoder.js';
 import { isHidden } from '../model/params.js';
+import { kernelsOf } from '../tf/kernels.js';
 import type { Ops } from '../tf/ops.js';
-import { adamwStep } from './adamw.js';
 import { muonStep } from './muon.js';
 import type { ResolvedOptimizer } from './options.js';
 
@@ -49,22 +49,23 @@ export function optimizerStep(
     const newParams: Record<string, Params extends Map<string, infer T> ? T : never> = {};
     const moments: typeof newParams = {};
     const muonGrads: Params = new Map();
-    for (const [name, raw] of grads) {
-      const grad = coefficient === 1 ? raw : ops.mul(raw, clip);
+    const { betas, eps } = options;
+    const common = { lr, betas, eps, step, gradScale: coefficient };
+    const adamw = kernelsOf(ops).adamw(common);
+    const decaying =
+      options.weightDecay === 0
+        ? adamw
+        : kernelsOf(ops).adamw({ ...common, weightDecay: options.weightDecay });
+    for (const [name, grad] of grads) {
       const param = params.get(name)!;
       if (options.kind === 'muon' && isHidden(name)) {
-        muonGrads.set(name, grad);
+        muonGrads.set(name, coefficient === 1 ? grad : ops.mul(grad, clip));
         continue;
       }
       const m = state.moments.get(`adam.m.${name}`);
       const v = state.moments.get(`adam.v.${name}`);
-      const next = adamwStep(ops, param, grad, m && v ? { m, v } : undefined, {
-        lr,
-        betas: options.betas,
-        eps: options.eps,
-        weightDecay: param.shape.length > 1 ? options.weightDecay : 0,
-        step,
-      });
+      const move = param.shape.length > 1 ? decaying : adamw;
+      const next = move(param, grad, m && v ? { m, v } : undefined);
       newParams[name] = next.param;
       moments[`adam.m.${name}`] = next.m;
       moments[`adam.v.${name}`] = next.v;

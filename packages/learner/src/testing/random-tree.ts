@@ -7,18 +7,24 @@ import type { PackedTrees } from '../types.js';
  */
 export function randomTree(
   seed: string | number,
-  { rollouts, vocabulary, nodes = 12 }: { rollouts: number; vocabulary: number; nodes?: number },
+  {
+    rollouts,
+    vocabulary,
+    nodes = 12,
+    size = 5,
+    prompt: promptLength = 6,
+  }: { rollouts: number; vocabulary: number; nodes?: number; size?: number; prompt?: number },
 ): PackedTrees {
   const random = randomStream(seed, 'random-tree');
   const rows: { parent: number; tokens: number[]; action: boolean; rollout: number }[] = [];
   const draw = (length: number): number[] => Array.from({ length }, () => random.below(vocabulary));
-  const prompt = draw(6);
+  const prompt = draw(promptLength);
   for (let rollout = 0; rollout < rollouts; rollout++) {
     const first = rows.length;
     rows.push({ parent: -1, tokens: prompt, action: false, rollout });
     for (let n = 0; n < nodes; n++) {
       const parent = random.next() < 0.6 ? rows.length - 1 : first + random.below(rows.length - first);
-      rows.push({ parent, tokens: draw(1 + random.below(5)), action: random.next() < 0.6, rollout });
+      rows.push({ parent, tokens: draw(1 + random.below(size)), action: random.next() < 0.6, rollout });
     }
   }
   const rowStart_B1 = new Int32Array(rows.length + 1);

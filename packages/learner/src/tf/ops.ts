@@ -16,7 +16,6 @@ export class Ops {
   readonly #reshape: readonly OpAttribute[];
   readonly #segmentSum: readonly OpAttribute[];
   readonly #scatter: readonly OpAttribute[];
-  readonly #roll: readonly OpAttribute[];
   /** Shapes, permutations and axes are inputs in TensorFlow; they are made once and kept. */
   readonly #ints = new Map<string, Tensor>();
   readonly #scalars = new Map<number, Tensor>();
@@ -52,7 +51,6 @@ export class Ops {
     this.#reshape = [type('T'), type('Tshape', 'TF_INT32')];
     this.#segmentSum = [type('T'), type('Tindices', 'TF_INT32'), type('Tnumsegments', 'TF_INT32')];
     this.#scatter = [type('T'), type('Tindices', 'TF_INT32')];
-    this.#roll = [type('T'), type('Tshift', 'TF_INT32'), type('Taxis', 'TF_INT32')];
   }
 
   #one(name: string, ...inputs: Tensor[]): Tensor {
@@ -106,8 +104,6 @@ export class Ops {
   sub = (a: Tensor, b: Tensor): Tensor => this.#one('Sub', a, b);
   mul = (a: Tensor, b: Tensor): Tensor => this.#one('Mul', a, b);
   div = (a: Tensor, b: Tensor): Tensor => this.#one('RealDiv', a, b);
-  /** 0 where the divisor is 0. */
-  divNoNan = (a: Tensor, b: Tensor): Tensor => this.#one('DivNoNan', a, b);
   maximum = (a: Tensor, b: Tensor): Tensor => this.#one('Maximum', a, b);
   square = (a: Tensor): Tensor => this.#one('Square', a);
   sqrt = (a: Tensor): Tensor => this.#one('Sqrt', a);
@@ -118,7 +114,6 @@ export class Ops {
   /** dy · y · (1 − y), for y = sigmoid(x). */
   sigmoidGrad = (y: Tensor, dy: Tensor): Tensor => this.#one('SigmoidGrad', y, dy);
   softmax = (a: Tensor): Tensor => this.#one('Softmax', a);
-  logSoftmax = (a: Tensor): Tensor => this.#one('LogSoftmax', a);
   /** Σ x² / 2. */
   l2Loss = (a: Tensor): Tensor => this.#one('L2Loss', a);
 
@@ -209,10 +204,5 @@ export class Ops {
   /** A copy of the vector `x` with `updates` subtracted at `indices_M1`. */
   scatterSub(x: Tensor, indices_M1: Tensor, updates: Tensor): Tensor {
     return this.#backend.executeSingleOutput('TensorScatterSub', this.#scatter, [x, indices_M1, updates]);
-  }
-
-  /** Cyclic shift towards higher indices along one axis. */
-  roll(x: Tensor, shift: number, axis: number): Tensor {
-    return this.#backend.executeSingleOutput('Roll', this.#roll, [x, this.ints([shift]), this.ints([axis])]);
   }
 }
