@@ -91,7 +91,7 @@ export class SandboxGrader implements Grader {
     { id, signal }: GradeOptions,
   ): Promise<Outcome> {
     const checker = join(task.rewardDirectory, 'reward.sh');
-    const payloadDirectory = mkdtempSync(join(tmpdir(), 'tw-grade-'));
+    const payloadDirectory = mkdtempSync(join(tmpdir(), `tw-grade-${process.pid}-`));
     const payloadFile = join(payloadDirectory, 'payload.json');
     writeFileSync(payloadFile, JSON.stringify(payload));
     const sandbox = await this.#provider

@@ -1,5 +1,8 @@
 import { rmSync } from 'node:fs';
 import { runRollout, type RolloutDeps } from './run-rollout.js';
+import { adapterByName } from '@treeward/harness-adapters';
+import { DEFAULT_LIMITS } from '@treeward/sandbox';
+import { MemoryAdmission, type AdmissionOptions } from './admission.js';
 import { FAULTS } from './faults.js';
 import type { RolloutQueue, RolloutResult, RolloutSpec } from './types.js';
 
@@ -8,6 +11,8 @@ export interface RolloutPoolOptions {
   concurrency?: number;
   /** Rollouts in flight of one harness, where it weighs more than others (memory, start-up CPU). */
   perHarness?: Readonly<Record<string, number>>;
+  /** How memory bounds them too. */
+  memory?: AdmissionOptions;
   /** Times an infrastructure failure is tried again before the rollout is left out. @default 2 */
   retries?: number;
 }
@@ -18,12 +23,14 @@ export class RolloutPool implements RolloutQueue {
   readonly #concurrency: number;
   readonly #perHarness: Readonly<Record<string, number>>;
   readonly #retries: number;
+  readonly #memory: AdmissionOptions;
 
   constructor(deps: RolloutDeps, options: RolloutPoolOptions = {}) {
     this.#deps = deps;
     this.#concurrency = options.concurrency ?? 6;
     this.#perHarness = options.perHarness ?? {};
     this.#retries = options.retries ?? 2;
+    this.#memory = options.memory ?? {};
   }
 
   /** Results come back in the order of `specs`; `onDone` is called in the order of completion. */
@@ -35,6 +42,10 @@ export class RolloutPool implements RolloutQueue {
     const results = new Array<RolloutResult>(specs.length);
     const waiting = specs.map((_, index) => index);
     const running = new Map<string, number>();
+    const admission = new MemoryAdmission(this.#memory);
+    const limits = new Map(
+      [...new Set(specs.map(({ harness }) => harness))].map((name) => [name, memoryOf(name)]),
+    );
     let inFlight = 0;
 
     await new Promise<void>((resolve, reject) => {
@@ -43,12 +54,16 @@ export class RolloutPool implements RolloutQueue {
         while (inFlight < this.#concurrency) {
           const at = waiting.findIndex((index) => {
             const harness = specs[index]!.harness;
-            return (running.get(harness) ?? 0) < (this.#perHarness[harness] ?? Infinity);
+            return (
+              (running.get(harness) ?? 0) < (this.#perHarness[harness] ?? Infinity) &&
+              admission.admits(limits.get(harness)!)
+            );
           });
           if (at < 0) return;
           const [index] = waiting.splice(at, 1) as [number];
           const spec = specs[index]!;
           inFlight++;
+          admission.enter(limits.get(spec.harness)!);
           running.set(spec.harness, (running.get(spec.harness) ?? 0) + 1);
           this.#one(spec, options.signal)
             .then((result) => {
@@ -57,6 +72,7 @@ export class RolloutPool implements RolloutQueue {
             })
             .finally(() => {
               inFlight--;
+              admission.leave(limits.get(spec.harness)!);
               running.set(spec.harness, running.get(spec.harness)! - 1);
             })
             .then(next, reject);
@@ -82,5 +98,14 @@ export class RolloutPool implements RolloutQueue {
 
   async close(): Promise<void> {
     // Nothing is held between runs.
+  }
+}
+
+/** Bytes of the sandbox of a harness; an unknown one fails by itself and needs none. */
+function memoryOf(harness: string): number {
+  try {
+    return adapterByName(harness).limits?.memory ?? DEFAULT_LIMITS.memory;
+  } catch {
+    return 0;
   }
 }

@@ -17,7 +17,7 @@ import {
   type HarnessTask,
 } from '@treeward/harness-adapters';
 import type { RunResult, Sandbox, SandboxProvider } from '@treeward/sandbox';
-import { RecordWriter, type RecordEvent } from '@treeward/telemetry';
+import { appendEvents, type RecordEvent } from '@treeward/telemetry';
 import { lastConversation } from './conversation.js';
 import { FAULTS, faultOf } from './faults.js';
 import { blameMemory, collectWorkspace, exceededLimit, MAX_CALLS_PER_TURN } from './own-limits.js';
@@ -154,22 +154,21 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     const summary = await deps.gateway.close(spec.rolloutId);
     recordCalls(result, summary);
     result.time.settle = lap();
-    await appendEvents(folder, [
-      {
-        type: 'process.exit',
-        time: Date.now(),
-        code: run.code,
-        signal: run.signal,
-        timedOut: run.timedOut,
-      },
-    ]);
+    await append(folder, {
+      type: 'process.exit',
+      time: Date.now(),
+      code: run.code,
+      signal: run.signal,
+      timedOut: run.timedOut,
+    });
     const { all, event } = await witness.last();
     writeFileAtomic(folder.workspaceDiff, all.map((change) => JSON.stringify(change) + '\n').join(''));
-    await appendEvents(folder, [
+    await append(
+      folder,
       event,
       ...(await sandbox.executions()).map(toolExec),
       ...(await keepTranscript(folder, sandbox, adapter, harnessTask, endpoint)),
-    ]);
+    );
     const outOfMemory = await sandbox.outOfMemory();
     assertUsable(summary, run, outOfMemory);
 
@@ -187,7 +186,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     result.cpuSeconds.verifier = grade.cpuSeconds;
     result.time.verify = lap();
     result.fault = grade.fault ?? exceededLimit(spec, run, summary, outOfMemory);
-    await appendEvent(folder, {
+    await append(folder, {
       type: 'verifier',
       time: Date.now(),
       reward: grade.reward,
@@ -197,7 +196,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
   } catch (error) {
     const { code, message } = toPlainError(error);
     if (code.startsWith('VERIFIER_E')) {
-      await appendEvent(folder, {
+      await append(folder, {
         type: 'verifier',
         time: Date.now(),
         reward: null,
@@ -211,7 +210,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     await sandbox?.destroy();
     rmSync(workspaceCopy, { recursive: true, force: true });
     rmSync(socketDirectory, { recursive: true, force: true });
-    await appendEvent(folder, {
+    await append(folder, {
       type: 'rollout.end',
       time: Date.now(),
       status: signal?.aborted ? 'cancelled' : status,
@@ -281,12 +280,7 @@ async function keepTranscript(
   return agents.length ? [{ type: 'transcript', time: Date.now(), agents }] : [];
 }
 
-const appendEvent = (folder: RolloutFolder, event: RecordEvent): Promise<void> =>
-  appendEvents(folder, [event]);
-
-async function appendEvents(folder: RolloutFolder, events: readonly RecordEvent[]): Promise<void> {
+async function append(folder: RolloutFolder, ...events: readonly RecordEvent[]): Promise<void> {
   if (!existsSync(folder.telemetry)) return; // the gateway never opened the record
-  const writer = RecordWriter.open(folder.root);
-  for (const event of events) writer.append(event);
-  await writer.close();
+  await appendEvents(folder.root, events);
 }

@@ -1,5 +1,5 @@
-import { accessSync, constants, readFileSync } from 'node:fs';
-import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
+import { accessSync, constants, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SandboxLimits } from './types.js';
@@ -163,10 +163,9 @@ async function removeDirectory(directory: string): Promise<boolean> {
 }
 
 /** Names of all groups that providers made here, alive or not. */
-export async function listCgroups(layout: CgroupLayout): Promise<string[]> {
-  const parents = directories(layout, '.');
-  const names = await Promise.all(
-    parents.map((parent) => readdir(parent, { withFileTypes: true }).catch(() => [])),
+export function listCgroups(layout: CgroupLayout): string[] {
+  const entries = directories(layout, '.').flatMap((parent) =>
+    existsSync(parent) ? readdirSync(parent, { withFileTypes: true }) : [],
   );
-  return [...new Set(names.flat().flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])))];
+  return [...new Set(entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])))];
 }

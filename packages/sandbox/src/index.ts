@@ -20,3 +20,4 @@ export { DEFAULT_LIMITS } from './limits.js';
 export { nodeMount } from './node-mount.js';
 export { DockerProvider, type DockerOptions } from './docker/docker-provider.js';
 export { buildImage, type BuildImageOptions } from './docker/build-image.js';
+export { leftoverFolders } from './leftovers.js';

@@ -58,7 +58,7 @@ describe('cgroup layout', () => {
     expect(value('cpu.max')).toBe('50000 100000');
     writeFileSync(join(group, 'memory.events'), 'low 0\noom 3\noom_kill 2\n');
     expect(await oomKills(found.layout, 'o.s')).toBe(2);
-    expect(await listCgroups(found.layout)).toEqual(['o.s']);
+    expect(listCgroups(found.layout)).toEqual(['o.s']);
   });
 });
 

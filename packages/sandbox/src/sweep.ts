@@ -52,7 +52,7 @@ async function removeCgroups(
   wanted: (name: string) => boolean,
 ): Promise<number> {
   if (!cgroups) return 0;
-  const doomed = (await listCgroups(cgroups)).filter(wanted);
+  const doomed = listCgroups(cgroups).filter(wanted);
   await Promise.all(
     doomed.map(async (name) => {
       await killCgroup(cgroups, name);

@@ -17,7 +17,7 @@ export function processesWith(text: string, { exact = false } = {}): number[] {
 /** What of a provider root is still on this host: folders and files below it, mounts, cgroups of its owners. */
 export async function tracesOf(root: string, owners: readonly string[]): Promise<string[]> {
   const found = findCgroups();
-  const groups = 'layout' in found ? await listCgroups(found.layout) : [];
+  const groups = 'layout' in found ? listCgroups(found.layout) : [];
   return [
     ...(existsSync(root) ? readdirSync(root) : []),
     ...readFileSync('/proc/self/mountinfo', 'utf8')
