@@ -3,10 +3,13 @@ import { Command, CommanderError } from 'commander';
 import { TreewardError } from '@treeward/base';
 import { coldStartCommand } from './cli/cold-start-command.js';
 import { doctorCommand } from './cli/doctor-command.js';
+import { faultsCommand } from './cli/faults-command.js';
 import { recordCommand } from './cli/record-command.js';
 import { recoverCommand } from './cli/recover-command.js';
 import { rolloutCommand } from './cli/rollout-command.js';
 import { serveCommand } from './cli/serve-command.js';
+import { soakCommand } from './cli/soak-command.js';
+import { sweepCommand } from './cli/sweep-command.js';
 import { trainCommand } from './cli/train-command.js';
 
 /** Exit codes: 0 ok, 1 failure, 2 usage (bad flag, bad config, bad path). Results on stdout, progress on stderr. */
@@ -23,6 +26,9 @@ const program = new Command('treeward')
   .addCommand(recoverCommand())
   .addCommand(recordCommand())
   .addCommand(serveCommand())
+  .addCommand(sweepCommand())
+  .addCommand(faultsCommand())
+  .addCommand(soakCommand())
   .addCommand(coldStartCommand());
 for (const command of program.commands) {
   command.exitOverride();
