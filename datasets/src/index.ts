@@ -29,4 +29,5 @@ export {
   type Slot,
   type Step,
 } from './types.js';
+export { writeSolutions } from './write-solutions.js';
 export { writeTaskDirectory, writeTasks, type TaskIndex } from './write-task.js';

@@ -11,6 +11,8 @@ import { serveCommand } from './cli/serve-command.js';
 import { soakCommand } from './cli/soak-command.js';
 import { sweepCommand } from './cli/sweep-command.js';
 import { trainCommand } from './cli/train-command.js';
+import { evalCommand } from './eval/eval-command.js';
+import { tasksCommand } from './eval/tasks-command.js';
 
 /** Exit codes: 0 ok, 1 failure, 2 usage (bad flag, bad config, bad path). Results on stdout, progress on stderr. */
 const USAGE = /^(CONFIG_E|TASK_E|CLI_E|HARNESS_E_UNKNOWN|RUN_E)/;
@@ -26,6 +28,8 @@ const program = new Command('treeward')
   .addCommand(recoverCommand())
   .addCommand(recordCommand())
   .addCommand(serveCommand())
+  .addCommand(evalCommand())
+  .addCommand(tasksCommand())
   .addCommand(sweepCommand())
   .addCommand(faultsCommand())
   .addCommand(soakCommand())

@@ -50,7 +50,10 @@ export async function extractText(file: string): Promise<Extracted> {
   const bytes = head(file, TEXT_LIMIT);
   if (bytes.subarray(0, 8192).includes(0)) return { text: null, why: 'binary' };
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
-  return { text: stat.size > TEXT_LIMIT ? `${text}\n[…${stat.size - TEXT_LIMIT} bytes cut]` : text, why: null };
+  return {
+    text: stat.size > TEXT_LIMIT ? `${text}\n[…${stat.size - TEXT_LIMIT} bytes cut]` : text,
+    why: null,
+  };
 }
 
 function head(file: string, limit: number): Buffer {

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { readJson } from '@treeward/base';
 
-const text = z.union([z.string(), z.array(z.string())]).transform((value) => (Array.isArray(value) ? value.join('') : value));
+const text = z
+  .union([z.string(), z.array(z.string())])
+  .transform((value) => (Array.isArray(value) ? value.join('') : value));
 const output = z.looseObject({
   text: text.optional(),
   data: z.record(z.string(), z.unknown()).optional(),
@@ -23,7 +25,9 @@ export async function notebookText(file: string): Promise<string> {
         const plain = text.safeParse(each.data?.['text/plain']);
         return plain.success ? plain.data : `<${Object.keys(each.data ?? {}).join(', ')}>`;
       });
-      return [`## ${type} cell`, source, ...(printed.length > 0 ? ['### output', ...printed] : [])].join('\n');
+      return [`## ${type} cell`, source, ...(printed.length > 0 ? ['### output', ...printed] : [])].join(
+        '\n',
+      );
     })
     .join('\n\n');
 }

@@ -6,11 +6,14 @@ const ROWS = 500;
 /** Each table's definition and its first 500 rows. The database is read from memory: nothing it holds is carried out. */
 export async function sqliteText(file: string): Promise<string> {
   const bytes = readFileSync(file);
-  if (bytes.subarray(0, 15).toString('latin1') !== 'SQLite format 3') throw new Error('not an SQLite database');
+  if (bytes.subarray(0, 15).toString('latin1') !== 'SQLite format 3')
+    throw new Error('not an SQLite database');
   const { Database } = await initSqlJs();
   const database = new Database(bytes);
   try {
-    const [tables] = database.exec("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name");
+    const [tables] = database.exec(
+      "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
+    );
     return (tables?.values ?? [])
       .map(([name, sql]) => {
         const quoted = `"${String(name).replaceAll('"', '""')}"`;

@@ -8,7 +8,8 @@ export async function workbookText(file: string): Promise<string> {
     const sheet = book.Sheets[name]!;
     for (const [address, cell] of Object.entries(sheet)) {
       const { f, v } = cell as { f?: string; v?: unknown };
-      if (!address.startsWith('!') && f !== undefined && v === undefined) Object.assign(cell as object, { t: 's', v: `=${f}` });
+      if (!address.startsWith('!') && f !== undefined && v === undefined)
+        Object.assign(cell as object, { t: 's', v: `=${f}` });
     }
     return `## sheet ${name}\n${utils.sheet_to_csv(sheet)}`;
   }).join('\n\n');

@@ -1,6 +1,13 @@
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { readJson, RolloutFolder, toPlainError, TreewardError, writeFileAtomic, writeJsonAtomic } from '@treeward/base';
+import {
+  readJson,
+  RolloutFolder,
+  toPlainError,
+  TreewardError,
+  writeFileAtomic,
+  writeJsonAtomic,
+} from '@treeward/base';
 import { loadTask, SandboxGrader, type Grade, type Grader, type Task } from '@treeward/rollout';
 import type { SandboxProvider } from '@treeward/sandbox';
 import { readMaterialised, type WrittenTask } from '../formats/materialise.js';
@@ -8,7 +15,13 @@ import { scoreAnswer } from '../formats/officeqa-score.js';
 import { gatherEvidence } from '../judge/evidence.js';
 import type { Judge, JudgeGrade } from '../judge/judge.js';
 import { readEpisode, type Episode } from '../transcript/conversations.js';
-import { finalMessage, summariseTranscript, transcriptEvents, type Price, type TranscriptEvent } from '../transcript/events.js';
+import {
+  finalMessage,
+  summariseTranscript,
+  transcriptEvents,
+  type Price,
+  type TranscriptEvent,
+} from '../transcript/events.js';
 import { combine, type CodeGrade, type GradeRecord, type MissingSide } from './grade-record.js';
 
 export interface EvalGraderOptions {
@@ -25,7 +38,9 @@ export interface EvalGraderOptions {
 }
 
 /** Where a rollout keeps what its grading needs: a copy of the workspace as the agent left it, the transcript, the grade. */
-export const gradingFiles = (folder: RolloutFolder): { workspace: string; transcript: string; grade: string } => ({
+export const gradingFiles = (
+  folder: RolloutFolder,
+): { workspace: string; transcript: string; grade: string } => ({
   workspace: join(folder.root, 'final-workspace'),
   transcript: join(folder.root, 'transcript.jsonl'),
   grade: join(folder.root, 'grade.json'),
@@ -54,8 +69,13 @@ export class EvalGrader implements Grader {
     cpSync(workspace, files.workspace, { recursive: true, verbatimSymlinks: true });
     const { record, cpuSeconds } = await this.#grade(task, id, payload, signal);
     if (record.score === null) {
-      const { code, message } = record.error ?? { code: 'VERIFIER_E_NO_NUMBER', message: 'no side gave a number' };
-      throw new TreewardError('VERIFIER_E_NOT_GRADED', `${task.id}: not graded: ${code}: ${message}`, { data: { task: task.id, code } });
+      const { code, message } = record.error ?? {
+        code: 'VERIFIER_E_NO_NUMBER',
+        message: 'no side gave a number',
+      };
+      throw new TreewardError('VERIFIER_E_NOT_GRADED', `${task.id}: not graded: ${code}: ${message}`, {
+        data: { task: task.id, code },
+      });
     }
     return { reward: record.score, scores: record.breakdown, cpuSeconds };
   }
@@ -99,9 +119,16 @@ export class EvalGrader implements Grader {
         ({ code, cpuSeconds } = await this.#code(task, written, files.workspace, full, id, signal));
       }
     }
-    const judge = type === 'automated' ? null : await this.#judge(task, written, files.workspace, transcript, signal);
+    const judge =
+      type === 'automated' ? null : await this.#judge(task, written, files.workspace, transcript, signal);
     const seconds = (Date.now() - started) / 1000;
-    const record = combine(task.id, written.grading, { code, judge }, this.#options.missingSide ?? 'renormalise', seconds);
+    const record = combine(
+      task.id,
+      written.grading,
+      { code, judge },
+      this.#options.missingSide ?? 'renormalise',
+      seconds,
+    );
     writeJsonAtomic(files.grade, record);
     return { record, cpuSeconds };
   }
@@ -116,8 +143,14 @@ export class EvalGrader implements Grader {
   ): Promise<{ code: CodeGrade; cpuSeconds: number }> {
     const grader = new SandboxGrader(this.#options.sandboxes, { timeout: grading.timeoutMs });
     try {
-      const { reward, scores, cpuSeconds } = await grader.grade(task, workspace, payload, { id, ...(signal && { signal }) });
-      return { cpuSeconds, code: { score: reward, scores, rewardKey: scores['reward'] ?? null, error: null } };
+      const { reward, scores, cpuSeconds } = await grader.grade(task, workspace, payload, {
+        id,
+        ...(signal && { signal }),
+      });
+      return {
+        cpuSeconds,
+        code: { score: reward, scores, rewardKey: scores['reward'] ?? null, error: null },
+      };
     } catch (error) {
       signal?.throwIfAborted();
       const { code, message } = toPlainError(error);
@@ -136,7 +169,11 @@ export class EvalGrader implements Grader {
   ): Promise<JudgeGrade | null> {
     const { judge, slots = 'full' } = this.#options;
     if (!judge || !grading.rubric) return null;
-    const { outputFiles, otherFiles, missing } = await gatherEvidence(workspace, task.inputFiles, grading.rubric);
+    const { outputFiles, otherFiles, missing } = await gatherEvidence(
+      workspace,
+      task.inputFiles,
+      grading.rubric,
+    );
     const full = slots === 'full';
     return judge.grade({
       tag: task.id,

@@ -60,10 +60,17 @@ export function combine(
   }
   const { automated, judge: weight } = grading.weights;
   if (a !== null && j !== null) {
-    return { ...record, score: (a * automated + j * weight) / (automated + weight), renormalised: false, notes, error: null };
+    return {
+      ...record,
+      score: (a * automated + j * weight) / (automated + weight),
+      renormalised: false,
+      notes,
+      error: null,
+    };
   }
   if ((a === null && j === null) || missing === 'zero') {
-    const score = a === null && j === null ? null : ((a ?? 0) * automated + (j ?? 0) * weight) / (automated + weight);
+    const score =
+      a === null && j === null ? null : ((a ?? 0) * automated + (j ?? 0) * weight) / (automated + weight);
     return { ...record, score, renormalised: false, notes, error };
   }
   return { ...record, score: a ?? j, renormalised: true, notes, error };

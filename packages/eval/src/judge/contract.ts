@@ -10,7 +10,8 @@ export interface Verdict {
   notes: string;
 }
 
-const invalid = (what: string): TreewardError => new TreewardError('JUDGE_E_CONTRACT', `the judge's reply ${what}`);
+const invalid = (what: string): TreewardError =>
+  new TreewardError('JUDGE_E_CONTRACT', `the judge's reply ${what}`);
 
 /**
  * Reads a judge's reply: free analysis, then exactly one final JSON object `{"scores": {"criterion_1": …}, "notes": "…"}` whose scores
@@ -28,14 +29,16 @@ export function parseVerdict(reply: string, criteria: readonly Criterion[]): Ver
   });
   const verdicts = objects.filter(({ value }) => 'scores' in value);
   if (verdicts.length === 0) throw invalid('has no JSON object with "scores"');
-  if (verdicts.length > 1) throw invalid(`has ${verdicts.length} JSON objects with "scores"; exactly one is allowed`);
+  if (verdicts.length > 1)
+    throw invalid(`has ${verdicts.length} JSON objects with "scores"; exactly one is allowed`);
   const { end, value } = verdicts[0]!;
   if (text.slice(end).trim() !== '') throw invalid('does not end with its JSON object');
   const extra = Object.keys(value).filter((key) => key !== 'scores' && key !== 'notes');
   if (extra.length > 0) throw invalid(`has the key ${JSON.stringify(extra[0])} beside "scores" and "notes"`);
   const { scores, notes } = value;
   if (typeof notes !== 'string') throw invalid('has no text "notes"');
-  if (typeof scores !== 'object' || scores === null || Array.isArray(scores)) throw invalid('has no object "scores"');
+  if (typeof scores !== 'object' || scores === null || Array.isArray(scores))
+    throw invalid('has no object "scores"');
   const given = scores as Record<string, unknown>;
   const names = criteria.map((_, index) => `criterion_${index + 1}`);
   const unknown = Object.keys(given).find((key) => !names.includes(key));

@@ -21,14 +21,25 @@ const NOISE = /(^|\/)(\.git|node_modules|__pycache__|\.pytest_cache|\.venv)\//;
  * What the agent left, for a judge: the files that the rubric is about (else every changed one), and the other changed ones. Links
  * are not followed, so that nothing outside the workspace can come into a prompt.
  */
-export async function gatherEvidence(workspace: string, inputs: string | null, rubric: Rubric): Promise<Evidence> {
+export async function gatherEvidence(
+  workspace: string,
+  inputs: string | null,
+  rubric: Rubric,
+): Promise<Evidence> {
   const targets = new Set(rubric.criteria.flatMap(({ filePath }) => (filePath === null ? [] : [filePath])));
   const missing = new Set(
-    rubric.criteria.flatMap(({ filePath }, index) => (filePath !== null && !isFile(workspace, filePath) ? [index] : [])),
+    rubric.criteria.flatMap(({ filePath }, index) =>
+      filePath !== null && !isFile(workspace, filePath) ? [index] : [],
+    ),
   );
   const changed: string[] = [];
   for (const { path } of filesBelow(workspace)) {
-    if (!NOISE.test(path) && !targets.has(path) && (await differs(join(workspace, path), inputs && join(inputs, path)))) changed.push(path);
+    if (
+      !NOISE.test(path) &&
+      !targets.has(path) &&
+      (await differs(join(workspace, path), inputs && join(inputs, path)))
+    )
+      changed.push(path);
   }
   const shown = [...targets].filter((path) => isFile(workspace, path));
   const read = async (paths: readonly string[]): Promise<EvidenceFile[]> => {

@@ -40,13 +40,23 @@ export class HttpJudge implements JudgeModel {
     const { apiKeyEnv, ...rest } = options;
     const key = apiKeyEnv === undefined ? null : process.env[apiKeyEnv];
     if (key === undefined || key === '') {
-      throw new TreewardError('JUDGE_E_CONFIG', `the judge's key is looked for in ${apiKeyEnv}, which is not set`, {
-        hints: [`export ${apiKeyEnv}=…`],
-        data: { variable: apiKeyEnv },
-      });
+      throw new TreewardError(
+        'JUDGE_E_CONFIG',
+        `the judge's key is looked for in ${apiKeyEnv}, which is not set`,
+        {
+          hints: [`export ${apiKeyEnv}=…`],
+          data: { variable: apiKeyEnv },
+        },
+      );
     }
     this.#key = key;
-    this.#options = { baseUrl: BASE[options.dialect], timeoutMs: 180_000, retries: 3, pauseMs: 1000, ...rest };
+    this.#options = {
+      baseUrl: BASE[options.dialect],
+      timeoutMs: 180_000,
+      retries: 3,
+      pauseMs: 1000,
+      ...rest,
+    };
     this.#options.baseUrl = this.#options.baseUrl.replace(/\/$/, '');
     this.name = `${options.dialect}:${options.model}@${this.#options.baseUrl}`;
   }
@@ -86,14 +96,20 @@ export class HttpJudge implements JudgeModel {
     if (!response.ok) {
       const { status } = response;
       const said = body.slice(0, 300).replaceAll(this.#key ?? '\0', '***');
-      if (status === 401 || status === 403) throw this.#fail('JUDGE_E_AUTH', `refused the key (${status})`, false);
-      throw this.#fail('JUDGE_E_HTTP', `status ${status}: ${said}`, status === 408 || status === 429 || status >= 500);
+      if (status === 401 || status === 403)
+        throw this.#fail('JUDGE_E_AUTH', `refused the key (${status})`, false);
+      throw this.#fail(
+        'JUDGE_E_HTTP',
+        `status ${status}: ${said}`,
+        status === 408 || status === 429 || status >= 500,
+      );
     }
     return this.#read(body);
   }
 
   #headers(): Record<string, string> {
-    if (this.#options.dialect === 'openai') return this.#key === null ? {} : { authorization: `Bearer ${this.#key}` };
+    if (this.#options.dialect === 'openai')
+      return this.#key === null ? {} : { authorization: `Bearer ${this.#key}` };
     return { 'anthropic-version': '2023-06-01', ...(this.#key !== null && { 'x-api-key': this.#key }) };
   }
 
@@ -101,7 +117,13 @@ export class HttpJudge implements JudgeModel {
     const { dialect, model } = this.#options;
     const common = { model, temperature, max_tokens: maxTokens };
     return dialect === 'openai'
-      ? { ...common, messages: [{ role: 'system', content: system }, { role: 'user', content: user }] }
+      ? {
+          ...common,
+          messages: [
+            { role: 'system', content: system },
+            { role: 'user', content: user },
+          ],
+        }
       : { ...common, system, messages: [{ role: 'user', content: user }] };
   }
 
@@ -115,7 +137,8 @@ export class HttpJudge implements JudgeModel {
     if (this.#options.dialect === 'openai') {
       const parsed = openaiReply.safeParse(value);
       const text = parsed.data?.choices[0]?.message.content;
-      if (!parsed.success || typeof text !== 'string') throw this.#fail('JUDGE_E_REPLY', 'the answer has no text', true);
+      if (!parsed.success || typeof text !== 'string')
+        throw this.#fail('JUDGE_E_REPLY', 'the answer has no text', true);
       const { usage } = parsed.data;
       return { text, inputTokens: usage?.prompt_tokens ?? 0, outputTokens: usage?.completion_tokens ?? 0 };
     }

@@ -77,7 +77,16 @@ export class Judge {
     const question = { system, user, temperature, maxTokens, tag: request.tag };
     const grade: JudgeGrade = {
       ...{ model: this.#model.name, score: null, mean: null, weighted: null, criteria: [], notes: '' },
-      ...{ repeats: [], attempts: 0, cached: 0, inputTokens: 0, outputTokens: 0, costUsd: 0, cuts, error: null },
+      ...{
+        repeats: [],
+        attempts: 0,
+        cached: 0,
+        inputTokens: 0,
+        outputTokens: 0,
+        costUsd: 0,
+        cuts,
+        error: null,
+      },
     };
     try {
       for (let repeat = 0; repeat < (asked.length === 0 ? 0 : (this.#options.repeats ?? 1)); repeat++) {
@@ -122,26 +131,41 @@ export class Judge {
       } catch (error) {
         if (!TreewardError.isInstance(error) || attempt >= attempts) throw error;
         // A fresh context again, told what was wrong: the contract is the same.
-        asked = { ...question, user: `${question.user}\n\nAn earlier reply was refused: ${error.message}. Keep to the form exactly.` };
+        asked = {
+          ...question,
+          user: `${question.user}\n\nAn earlier reply was refused: ${error.message}. Keep to the form exactly.`,
+        };
       }
     }
   }
 }
 
-const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+const meanOf = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
 
-function aggregate(grade: JudgeGrade, rubric: Rubric, missing: ReadonlySet<number>, how: 'mean' | 'rubric_weights'): void {
+function aggregate(
+  grade: JudgeGrade,
+  rubric: Rubric,
+  missing: ReadonlySet<number>,
+  how: 'mean' | 'rubric_weights',
+): void {
   let at = -1;
   const scores = rubric.criteria.map(({ anchors }, index) => {
     if (missing.has(index)) return anchors?.[0] ?? 0;
     at++;
     return meanOf(grade.repeats.map((repeat) => repeat[at]!));
   });
-  grade.criteria = rubric.criteria.map(({ name, weight }, index) => ({ name, weight, score: scores[index]! }));
+  grade.criteria = rubric.criteria.map(({ name, weight }, index) => ({
+    name,
+    weight,
+    score: scores[index]!,
+  }));
   if (rubric.groups) {
     // All criteria of a group in all repeats, or nothing.
     const total = rubric.groups.reduce((sum, { weight }) => sum + weight, 0);
-    const held = rubric.groups.map(({ criteria }) => Math.floor(Math.min(...criteria.map((index) => scores[index]!)) + 1e-9));
+    const held = rubric.groups.map(({ criteria }) =>
+      Math.floor(Math.min(...criteria.map((index) => scores[index]!)) + 1e-9),
+    );
     grade.mean = meanOf(held);
     grade.weighted = rubric.groups.reduce((sum, { weight }, index) => sum + weight * held[index]!, 0) / total;
     grade.score = grade.weighted;
@@ -149,6 +173,9 @@ function aggregate(grade: JudgeGrade, rubric: Rubric, missing: ReadonlySet<numbe
   }
   const weights = rubric.criteria.reduce((sum, { weight }) => sum + weight, 0);
   grade.mean = meanOf(scores);
-  grade.weighted = weights > 0 ? scores.reduce((sum, score, index) => sum + score * rubric.criteria[index]!.weight, 0) / weights : grade.mean;
+  grade.weighted =
+    weights > 0
+      ? scores.reduce((sum, score, index) => sum + score * rubric.criteria[index]!.weight, 0) / weights
+      : grade.mean;
   grade.score = how === 'mean' ? grade.mean : grade.weighted;
 }

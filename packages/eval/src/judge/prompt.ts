@@ -41,7 +41,10 @@ Think first, as long as you like, in plain text. Then end your reply with exactl
 - No overall score: it is computed elsewhere.`;
 
 /** The judge's two messages, and what had to be cut to make them fit. */
-export function judgePrompt(slots: JudgeSlots, limits: PromptLimits): { system: string; user: string; cuts: Cut[] } {
+export function judgePrompt(
+  slots: JudgeSlots,
+  limits: PromptLimits,
+): { system: string; user: string; cuts: Cut[] } {
   const cuts: Cut[] = [];
   let left = limits.total;
   const file = ({ path, text, why }: EvidenceFile): string => {
@@ -53,7 +56,8 @@ export function judgePrompt(slots: JudgeSlots, limits: PromptLimits): { system: 
     cuts.push({ what: path, shown: shown.length, total: text.length });
     return `--- ${path}\n${shown}\n[cut here: ${text.length - shown.length} of ${text.length} characters are not shown]`;
   };
-  const files = (list: readonly EvidenceFile[]): string => (list.length === 0 ? '(none)' : list.map(file).join('\n\n'));
+  const files = (list: readonly EvidenceFile[]): string =>
+    list.length === 0 ? '(none)' : list.map(file).join('\n\n');
   const section = (name: string, body: string): string => `<${name}>\n${body}\n</${name}>`;
   const user = [
     section('USER_TASK', slots.task),

@@ -22,13 +22,21 @@ export class ScriptedJudge implements JudgeModel {
     this.#asked.set(question.tag, count + 1);
     const reply = list[Math.min(count, list.length - 1)] ?? '';
     const text = typeof reply === 'string' ? reply : verdictText(question.user, reply);
-    return { text, inputTokens: Math.ceil(question.user.length / 4), outputTokens: Math.ceil(text.length / 4) };
+    return {
+      text,
+      inputTokens: Math.ceil(question.user.length / 4),
+      outputTokens: Math.ceil(text.length / 4),
+    };
   }
 }
 
 /** A valid reply for the rubric in a prompt. */
 function verdictText(prompt: string, reply: number | readonly number[]): string {
-  const names = [...prompt.slice(prompt.lastIndexOf('<RUBRIC>')).matchAll(/^(criterion_\d+): /gm)].map(([, name]) => name!);
-  const scores = Object.fromEntries(names.map((name, index) => [name, typeof reply === 'number' ? reply : reply[index]]));
+  const names = [...prompt.slice(prompt.lastIndexOf('<RUBRIC>')).matchAll(/^(criterion_\d+): /gm)].map(
+    ([, name]) => name!,
+  );
+  const scores = Object.fromEntries(
+    names.map((name, index) => [name, typeof reply === 'number' ? reply : reply[index]]),
+  );
   return `As scripted.\n${JSON.stringify({ scores, notes: 'scripted' })}`;
 }

@@ -42,7 +42,9 @@ export function describeEvaluation(summary: EvaluationSummary): string {
           `judge agreement: exact ${percent(agreement.exact)}, alpha ${number(agreement.alpha)}, weighted kappa ${number(agreement.weightedKappa)} over ${agreement.units} criteria`,
         ]
       : []),
-    ...(summary.renormalised > 0 ? [`warning: ${summary.renormalised} runs count one side of a hybrid only`] : []),
+    ...(summary.renormalised > 0
+      ? [`warning: ${summary.renormalised} runs count one side of a hybrid only`]
+      : []),
     `cost: policy $${cost.policyUsd.toFixed(4)} (${cost.promptTokens} + ${cost.sampledTokens} tokens), judge $${cost.judgeUsd.toFixed(4)} (${cost.judgeCached} cached)`,
   ];
   return lines.join('\n');

@@ -14,7 +14,10 @@ export interface DomainRow {
 export const DOMAIN_HEADINGS: readonly string[] = ['Pinch', ...DOMAINS.map(({ short }) => short), 'Avg'];
 
 /** Evaluations in the paper's layout, one row for each harness and label, with the paper's rows below. */
-export function domainTable(summaries: readonly EvaluationSummary[], options: { published?: boolean } = {}): DomainRow[] {
+export function domainTable(
+  summaries: readonly EvaluationSummary[],
+  options: { published?: boolean } = {},
+): DomainRow[] {
   const rows = new Map<string, DomainRow>();
   for (const summary of summaries) {
     const { harness, label, format } = summary.identity;

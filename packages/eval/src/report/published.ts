@@ -8,7 +8,13 @@ export interface PublishedRow {
   average: number;
 }
 
-const row = (harness: string, model: string, pinchbench: number | null, average: number, ...domains: number[]): PublishedRow => ({
+const row = (
+  harness: string,
+  model: string,
+  pinchbench: number | null,
+  average: number,
+  ...domains: number[]
+): PublishedRow => ({
   harness,
   model,
   pinchbench,

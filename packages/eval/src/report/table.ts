@@ -1,6 +1,12 @@
 /** Rows as aligned plain text: the first column to the left, the others to the right. */
-export function textTable(headings: readonly string[], rows: readonly (readonly string[])[], left = 1): string {
-  const widths = headings.map((heading, at) => Math.max(heading.length, ...rows.map((row) => (row[at] ?? '').length)));
+export function textTable(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  left = 1,
+): string {
+  const widths = headings.map((heading, at) =>
+    Math.max(heading.length, ...rows.map((row) => (row[at] ?? '').length)),
+  );
   const line = (cells: readonly string[]): string =>
     cells
       .map((cell, at) => (at < left ? cell.padEnd(widths[at]!) : cell.padStart(widths[at]!)))

@@ -1,7 +1,13 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { readJson, RunFolder, TreewardError, writeJsonAtomic } from '@treeward/base';
-import { INFRASTRUCTURE, RolloutPool, type RolloutDeps, type RolloutResult, type RolloutSpec } from '@treeward/rollout';
+import {
+  INFRASTRUCTURE,
+  RolloutPool,
+  type RolloutDeps,
+  type RolloutResult,
+  type RolloutSpec,
+} from '@treeward/rollout';
 import { materialise, type WrittenTask } from '../formats/materialise.js';
 import { EvalGrader, readGrade } from '../grade/eval-grader.js';
 import type { Judge } from '../judge/judge.js';
@@ -79,19 +85,35 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationSumm
   });
   const sessions = new Sessions();
   const deps = sessions.wrap({ ...options.deps, grader, folder });
-  const pool = new RolloutPool(deps, { concurrency: options.concurrency, perHarness: options.perHarness ?? {}, retries: 0 });
+  const pool = new RolloutPool(deps, {
+    concurrency: options.concurrency,
+    perHarness: options.perHarness ?? {},
+    retries: 0,
+  });
   const planned = loaded.tasks.flatMap((task) => {
     const written = materialise(task, join(out.root, 'tasks', plain(task.id)));
-    return Array.from({ length: options.runs }, (_, run) => ({ task: written, run, spec: specOf(written, run, options) }));
+    return Array.from({ length: options.runs }, (_, run) => ({
+      task: written,
+      run,
+      spec: specOf(written, run, options),
+    }));
   });
   for (const { task, spec } of planned) {
-    if (task.sessions) sessions.plan(spec.rolloutId, { harness: identity.harness, sessions: task.sessions, maxTurns: spec.limits.maxTurns });
+    if (task.sessions)
+      sessions.plan(spec.rolloutId, {
+        harness: identity.harness,
+        sessions: task.sessions,
+        maxTurns: spec.limits.maxTurns,
+      });
   }
   const outcomes = new Map<string, RunOutcome>();
   let version = '';
   const note = (one: Planned, result: RolloutResult): void => {
     version ||= result.harnessVersion;
-    outcomes.set(one.spec.rolloutId, outcomeOf(one.run, result, readGrade(folder(one.spec.rolloutId)), price));
+    outcomes.set(
+      one.spec.rolloutId,
+      outcomeOf(one.run, result, readGrade(folder(one.spec.rolloutId)), price),
+    );
     options.onProgress?.(progressOf(outcomes, planned.length, started));
   };
   const waiting: Planned[] = [];
@@ -115,7 +137,11 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationSumm
   await pool.close();
   const summary = summariseEvaluation(
     options,
-    planned.map(({ task, spec }) => ({ task, outcome: outcomes.get(spec.rolloutId) ?? null, grade: readGrade(folder(spec.rolloutId)) })),
+    planned.map(({ task, spec }) => ({
+      task,
+      outcome: outcomes.get(spec.rolloutId) ?? null,
+      grade: readGrade(folder(spec.rolloutId)),
+    })),
     { harnessVersion: version, seconds: (Date.now() - started) / 1000 },
   );
   writeJsonAtomic(out.summary, summary);
@@ -142,7 +168,9 @@ async function finished(
     rmSync(root, { recursive: true, force: true });
     return null;
   }
-  const ungraded = result.fault?.kind === 'verifier' || (canJudge && again?.type !== 'automated' && again !== null && again.judge?.score == null);
+  const ungraded =
+    result.fault?.kind === 'verifier' ||
+    (canJudge && again?.type !== 'automated' && again !== null && again.judge?.score == null);
   if (!ungraded) return result;
   const record = await grader.regrade(task.directory, spec.rolloutId, signal);
   if (record === null) {
@@ -196,7 +224,11 @@ function claimFolder(out: RunFolder, identity: EvaluationIdentity): void {
   writeJsonAtomic(out.config, identity);
 }
 
-function progressOf(outcomes: ReadonlyMap<string, RunOutcome>, total: number, started: number): EvaluationProgress {
+function progressOf(
+  outcomes: ReadonlyMap<string, RunOutcome>,
+  total: number,
+  started: number,
+): EvaluationProgress {
   const all = [...outcomes.values()];
   const known = all.flatMap(({ score }) => (score === null ? [] : [score]));
   const seconds = (Date.now() - started) / 1000;

@@ -9,7 +9,12 @@ import type { EvaluateOptions } from './evaluate.js';
 import type { EvaluationSummary, RunOutcome, TaskOutcome } from './summary.js';
 
 /** A run as the reports need it. */
-export function outcomeOf(run: number, result: RolloutResult, grade: GradeRecord | null, price: Price | null): RunOutcome {
+export function outcomeOf(
+  run: number,
+  result: RolloutResult,
+  grade: GradeRecord | null,
+  price: Price | null,
+): RunOutcome {
   const { fault } = result;
   return {
     rolloutId: result.rolloutId,
@@ -57,7 +62,8 @@ export function summariseEvaluation(
     summarise(scores(list), threshold, { seed: identity.seed });
   const outcomes = graded.flatMap(({ outcome }) => outcome ?? []);
   const missing = graded.length - outcomes.length;
-  const sum = (value: (outcome: RunOutcome) => number): number => outcomes.reduce((all, one) => all + value(one), 0);
+  const sum = (value: (outcome: RunOutcome) => number): number =>
+    outcomes.reduce((all, one) => all + value(one), 0);
   const judged = graded.flatMap(({ grade }) => {
     const repeats = grade?.judge?.repeats ?? [];
     return repeats.length < 2 ? [] : repeats[0]!.map((_, at) => repeats.map((repeat) => repeat[at] ?? null));
@@ -81,7 +87,10 @@ export function summariseEvaluation(
     tasks,
     all: summary(tasks),
     frozen: summary(tasks.filter(({ live, quarantined }) => !live && quarantined === null)),
-    categories: categoriesOf(tasks).map((name) => ({ name, summary: summary(tasks.filter(({ category }) => category === name)) })),
+    categories: categoriesOf(tasks).map((name) => ({
+      name,
+      summary: summary(tasks.filter(({ category }) => category === name)),
+    })),
     agreement: judged.length > 0 ? agreement(judged) : null,
     renormalised: outcomes.filter(({ renormalised }) => renormalised).length,
     cost: {

@@ -70,6 +70,12 @@ export interface EvaluationSummary {
   /** Of repeated judgements; null when nothing was judged twice. */
   agreement: Agreement | null;
   renormalised: number;
-  cost: { policyUsd: number; judgeUsd: number; judgeCached: number; promptTokens: number; sampledTokens: number };
+  cost: {
+    policyUsd: number;
+    judgeUsd: number;
+    judgeCached: number;
+    promptTokens: number;
+    sampledTokens: number;
+  };
   seconds: number;
 }

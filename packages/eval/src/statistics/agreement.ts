@@ -11,8 +11,12 @@ export interface Agreement {
 
 /** Agreement of repeated judgements: `ratings[unit][rater]`, null where one is missing. */
 export function agreement(ratings: readonly (readonly (number | null)[])[]): Agreement {
-  const units = ratings.map((unit) => unit.filter((value) => value !== null)).filter((unit) => unit.length >= 2);
-  const pairs = units.flatMap((unit) => unit.flatMap((a, i) => unit.slice(i + 1).map((b) => [a, b] as const)));
+  const units = ratings
+    .map((unit) => unit.filter((value) => value !== null))
+    .filter((unit) => unit.length >= 2);
+  const pairs = units.flatMap((unit) =>
+    unit.flatMap((a, i) => unit.slice(i + 1).map((b) => [a, b] as const)),
+  );
   return {
     units: units.length,
     exact: pairs.length === 0 ? null : pairs.filter(([a, b]) => a === b).length / pairs.length,
@@ -33,7 +37,8 @@ function krippendorffAlpha(units: readonly (readonly number[])[]): number | null
   // The sum of squared differences over ordered pairs is 2·m·Σ(v − mean)².
   const expected = (2 * n * squares(all)) / (n * (n - 1));
   if (expected === 0) return null;
-  const observed = units.reduce((sum, unit) => sum + (2 * unit.length * squares(unit)) / (unit.length - 1), 0) / n;
+  const observed =
+    units.reduce((sum, unit) => sum + (2 * unit.length * squares(unit)) / (unit.length - 1), 0) / n;
   return 1 - observed / expected;
 }
 

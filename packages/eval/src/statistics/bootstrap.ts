@@ -27,11 +27,20 @@ export function bootstrapMean(values: readonly number[], options: BootstrapOptio
     return sum / values.length;
   });
   const sorted = [...means.sort()];
-  return { estimate: mean(values), low: quantile(sorted, 0.025), high: quantile(sorted, 0.975), n: values.length };
+  return {
+    estimate: mean(values),
+    low: quantile(sorted, 0.025),
+    high: quantile(sorted, 0.975),
+    n: values.length,
+  };
 }
 
 /** Interval of the mean difference b − a over the same tasks: a task's difficulty cancels. */
 export const bootstrapPaired = (
   pairs: readonly (readonly [number, number])[],
   options: BootstrapOptions = {},
-): Interval | null => bootstrapMean(pairs.map(([a, b]) => b - a), options);
+): Interval | null =>
+  bootstrapMean(
+    pairs.map(([a, b]) => b - a),
+    options,
+  );

@@ -32,7 +32,11 @@ export interface ScoreSummary {
 const graded = (scores: readonly (number | null)[]): number[] => scores.filter((score) => score !== null);
 
 /** @param threshold score from which a run passes */
-export function summarise(tasks: readonly TaskScores[], threshold: number, options: BootstrapOptions = {}): ScoreSummary {
+export function summarise(
+  tasks: readonly TaskScores[],
+  threshold: number,
+  options: BootstrapOptions = {},
+): ScoreSummary {
   const known = tasks.map(({ scores }) => graded(scores)).filter((scores) => scores.length > 0);
   const runs = tasks.reduce((sum, { scores }) => sum + scores.length, 0);
   const passes = known.map((scores) => scores.filter((score) => score >= threshold).length);
@@ -44,7 +48,11 @@ export function summarise(tasks: readonly TaskScores[], threshold: number, optio
     runCoverage: runs === 0 ? 0 : known.flat().length / runs,
     meanScore: bootstrapMean(known.map(mean), options),
     meanScoreMissingAsZero:
-      tasks.length === 0 ? 0 : mean(tasks.map(({ scores }) => (scores.length === 0 ? 0 : mean(scores.map((score) => score ?? 0))))),
+      tasks.length === 0
+        ? 0
+        : mean(
+            tasks.map(({ scores }) => (scores.length === 0 ? 0 : mean(scores.map((score) => score ?? 0)))),
+          ),
     threshold,
     passRate: known.length === 0 ? null : mean(known.map((scores, at) => passes[at]! / scores.length)),
     passHat: Array.from({ length: most }, (_, index) => {

@@ -1,13 +1,21 @@
 import { adapters, type ToolVerb } from '@treeward/harness-adapters';
 
-
-
 /** What harnesses and older graders call the same tools, lower case, without `_` and `-`. */
 const NAMES: Readonly<Record<string, string>> = {
   ...same('read', 'read', 'readfile', 'view', 'viewfile', 'openfile'),
   ...same('write', 'write', 'writefile', 'createfile', 'savefile'),
   ...same('edit', 'edit', 'editfile', 'multiedit', 'strreplace', 'strreplaceeditor', 'replace'),
-  ...same('exec', 'exec', 'bash', 'shell', 'execcommand', 'runcommand', 'runterminalcmd', 'localshell', 'runshellcommand'),
+  ...same(
+    'exec',
+    'exec',
+    'bash',
+    'shell',
+    'execcommand',
+    'runcommand',
+    'runterminalcmd',
+    'localshell',
+    'runshellcommand',
+  ),
   ...same('web_search', 'websearch', 'searchweb'),
   ...same('web_fetch', 'webfetch', 'fetchurl', 'fetch'),
   ...same('sessions_spawn', 'sessionsspawn', 'task', 'agent', 'spawnagent', 'subagent'),
@@ -38,7 +46,11 @@ export interface CanonicalCall {
   arguments: Record<string, unknown>;
 }
 
-const plain = (name: string): string => name.toLowerCase().replace(/^mcp__[a-z0-9]+__/, '').replace(/[_-]/g, '');
+const plain = (name: string): string =>
+  name
+    .toLowerCase()
+    .replace(/^mcp__[a-z0-9]+__/, '')
+    .replace(/[_-]/g, '');
 
 /** A call in OpenClaw's names: by the harness's own table first, then by what such tools are called elsewhere. */
 export function canonicalCall(harness: string, call: CanonicalCall): CanonicalCall {
@@ -68,7 +80,8 @@ function verbOf(harness: string, name: string): ToolVerb | undefined {
 /** `{edits: [{oldText, newText}]}` of one edit has its texts on top. */
 function flat(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const edits = args['edits'];
-  if (!Array.isArray(edits) || edits.length !== 1 || typeof edits[0] !== 'object' || edits[0] === null) return { ...args };
+  if (!Array.isArray(edits) || edits.length !== 1 || typeof edits[0] !== 'object' || edits[0] === null)
+    return { ...args };
   const { edits: _, ...rest } = args;
   return { ...rest, ...(edits[0] as Record<string, unknown>) };
 }
@@ -82,5 +95,7 @@ const first = (value: unknown): unknown => {
 function commandText(value: unknown): unknown {
   if (!Array.isArray(value)) return value;
   const words = value.map(String);
-  return /(^|\/)(ba|z|da)?sh$/.test(words[0] ?? '') && /^-l?c$/.test(words[1] ?? '') && words.length === 3 ? words[2] : words.join(' ');
+  return /(^|\/)(ba|z|da)?sh$/.test(words[0] ?? '') && /^-l?c$/.test(words[1] ?? '') && words.length === 3
+    ? words[2]
+    : words.join(' ');
 }

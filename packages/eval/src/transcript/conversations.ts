@@ -79,7 +79,11 @@ function replyOf(call: number, calls: Calls): Turn {
   return {
     message: { role: 'assistant', parts: (sampled?.reply.parts ?? []) as unknown as ReplyPart[] },
     call: sampled
-      ? { promptTokens: calls.prompts.get(call) ?? 0, sampledTokens: sampled.tokens.count, time: sampled.time }
+      ? {
+          promptTokens: calls.prompts.get(call) ?? 0,
+          sampledTokens: sampled.tokens.count,
+          time: sampled.time,
+        }
       : null,
   };
 }

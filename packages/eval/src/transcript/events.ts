@@ -84,9 +84,17 @@ function eventOf(
     if (part.type === 'text') return { type: 'text', text: part.text };
     const canonical = canonicalCall(harness, part);
     names.set(part.id, canonical.name);
-    return { type: 'toolCall', id: part.id, ...canonical, extra: { name: part.name, arguments: part.arguments } };
+    return {
+      type: 'toolCall',
+      id: part.id,
+      ...canonical,
+      extra: { name: part.name, arguments: part.arguments },
+    };
   });
-  return { type: 'message', message: { role: 'assistant', content, ...(call && { usage: usageOf(call, price) }) } };
+  return {
+    type: 'message',
+    message: { role: 'assistant', content, ...(call && { usage: usageOf(call, price) }) },
+  };
 }
 
 function usageOf(call: NonNullable<Turn['call']>, price: Price | null): Usage {
@@ -109,7 +117,8 @@ export function summariseTranscript(events: readonly TranscriptEvent[]): string 
   return events
     .flatMap(({ message: { role, content } }) =>
       content.map((part) => {
-        if (part.type === 'toolCall') return `Tool: ${part.name}(${cut(JSON.stringify(part.arguments), 200)})`;
+        if (part.type === 'toolCall')
+          return `Tool: ${part.name}(${cut(JSON.stringify(part.arguments), 200)})`;
         if (role === 'toolResult') return `Result: ${cut(part.text, 200)}`;
         return role === 'user' ? `User: ${cut(part.text, 2000)}` : `Agent: ${cut(part.text, 2000)}`;
       }),

@@ -124,7 +124,7 @@ Examples:
 }
 
 /** @throws TreewardError CLI_E_ENGINE */
-function engineFlag(text: string, template: TemplateSpec): EngineSpec {
+export function engineFlag(text: string, template: TemplateSpec): EngineSpec {
   if (text === 'llama') return { kind: 'llama', contextLength: 768, sequences: 2, threads: 1 };
   const [, kind, rest] = /^(scripted|anthropic|openai):(.+)$/.exec(text) ?? [];
   if (kind === 'scripted') return { kind, scripts: resolve(rest!), template };
