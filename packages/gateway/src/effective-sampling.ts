@@ -45,24 +45,24 @@ export function resolveSampling(
   return { ...effective, notFollowed };
 }
 
-/** For an upstream that takes messages: with `request`, what the request says and nothing that it does not say. */
+/** What an upstream that takes messages is asked for: with `request`, what the request says and nothing that it does not say. */
 export function upstreamSampling(
   { sampling, samplingFrom = 'config' }: Pick<OpenEndpoint, 'sampling' | 'samplingFrom'>,
   requested: RequestedSampling,
-): { ask: RequestedSampling; notFollowed: (keyof RequestedSampling)[] } {
+): RequestedSampling {
   const maxTokens = limit(sampling.maxTokens, requested.maxTokens, Infinity);
-  const ask: RequestedSampling =
-    samplingFrom === 'request'
-      ? { ...requested, maxTokens }
-      : {
-          temperature: sampling.temperature,
-          topP: sampling.topP,
-          ...(sampling.topK > 0 && { topK: sampling.topK }),
-          maxTokens,
-        };
-  const asked = Object.keys(requested) as (keyof RequestedSampling)[];
-  const notFollowed = asked.filter(
-    (name) => requested[name] !== undefined && JSON.stringify(requested[name]) !== JSON.stringify(ask[name]),
+  if (samplingFrom === 'request') return { ...requested, maxTokens };
+  return {
+    temperature: sampling.temperature,
+    topP: sampling.topP,
+    ...(sampling.topK > 0 && { topK: sampling.topK }),
+    maxTokens,
+  };
+}
+
+/** Wishes of a request that what was used does not meet. */
+export function unmet(requested: RequestedSampling, used: RequestedSampling): (keyof RequestedSampling)[] {
+  return (Object.keys(requested) as (keyof RequestedSampling)[]).filter(
+    (name) => requested[name] !== undefined && JSON.stringify(requested[name]) !== JSON.stringify(used[name]),
   );
-  return { ask, notFollowed };
 }

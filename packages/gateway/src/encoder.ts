@@ -9,7 +9,7 @@ export interface EncodeThreads {
   template: TemplateSpec;
   /** @default 1 */
   threads?: number;
-  /** Texts of fewer characters are encoded at once. @default 8000 */
+  /** Texts of fewer characters are encoded at once. @default 8000, and 100,000 until the first thread is up */
   inlineBelow?: number;
 }
 
@@ -44,6 +44,8 @@ export function inlineEncoder(template: ChatTemplate): Encoder {
  * takes to notice, and the call itself is answered sooner.
  */
 const INLINE_BELOW = 8000;
+/** A thread takes 0.6 to 1.1 s to start; a first call's texts are not worth that wait, nor 16 ms of the event loop much. */
+const INLINE_BELOW_AT_FIRST = 100_000;
 
 /** Characters of text in a message: what its encoding costs. */
 function sizeOf(message: Message): number {
@@ -53,7 +55,7 @@ function sizeOf(message: Message): number {
 
 /** Large texts on worker threads that hold the same template; small ones at once. */
 export function threadedEncoder(template: ChatTemplate, options: EncodeThreads): Encoder {
-  const inlineBelow = options.inlineBelow ?? INLINE_BELOW;
+  let inlineBelow = options.inlineBelow ?? INLINE_BELOW_AT_FIRST;
   const pool = new Piscina({
     filename: import.meta.resolve('@treeward/gateway/encode-worker'),
     // A test runner's or loader's own switches are not for a thread that loads built files.
@@ -70,6 +72,12 @@ export function threadedEncoder(template: ChatTemplate, options: EncodeThreads):
   });
   // A thread that dies fails its task, which is told to whoever waits for it; the pool starts another.
   pool.on('error', () => undefined);
+  // The thread is there as soon as it has done anything; what it fails at is told to the first text that needs it.
+  const first: EncodeTask = { kind: 'message', message: { role: 'user', text: '' } };
+  const ready = (): void => {
+    inlineBelow = options.inlineBelow ?? INLINE_BELOW;
+  };
+  pool.run(first).then(ready, ready);
   const run = async (task: EncodeTask): Promise<Int32Array> => {
     try {
       return (await pool.run(task)) as Int32Array;

@@ -14,7 +14,7 @@ import { RECORD_MINOR, RECORD_VERSION, RecordWriter } from '@treeward/telemetry'
 import { CallRunner, type CallContext } from './call-runner.js';
 import { CallWatch } from './call-watch.js';
 import { Exchange } from './exchange.js';
-import { keyDigest, presentsKey } from './presents-key.js';
+import { presentsKey } from './presents-key.js';
 import type { EndpointInfo, EndpointSummary, OpenEndpoint, WitnessEvent } from './types.js';
 
 /** Bytes of a socket path that the kernel takes, with its end. */
@@ -25,7 +25,6 @@ export class Endpoint {
   readonly #options: OpenEndpoint;
   readonly #context: CallContext;
   readonly #key = `tw-${randomBytes(24).toString('hex')}`;
-  readonly #keyDigest = keyDigest(this.#key);
   readonly #socketPath: string;
   readonly #server: Server;
   readonly #writer: RecordWriter;
@@ -179,7 +178,7 @@ export class Endpoint {
   }
 
   #authorised({ headers }: IncomingMessage): boolean {
-    return presentsKey(headers, this.#keyDigest);
+    return presentsKey(headers, this.#key);
   }
 
   #putOff(request: IncomingMessage, response: ServerResponse, dialect: Dialect): void {

@@ -2,7 +2,7 @@ import { TreewardError } from '@treeward/base';
 import type { CanonicalRequest, ReplyPart, Usage } from '@treeward/messages';
 import type { ChatTemplate, EngineFacts, Policy, Sampled } from '@treeward/policy';
 import type { CallStop } from './call-stop.js';
-import { resolveSampling, upstreamSampling } from './effective-sampling.js';
+import { resolveSampling, unmet, upstreamSampling } from './effective-sampling.js';
 import type { Sampler } from './sampler.js';
 import type { OpenEndpoint } from './types.js';
 
@@ -88,9 +88,11 @@ async function byText(
   template: ChatTemplate,
   stop: CallStop,
 ): Promise<Turn> {
-  const { ask, notFollowed } = upstreamSampling(endpoint, request.requested);
+  const ask = upstreamSampling(endpoint, request.requested);
   const { messages, tools } = request;
   const reply = await sampler.chat({ messages, tools, sampling: ask, tag: endpoint.rolloutId }, stop);
+  // An engine may have left out what its upstream does not take.
+  const used = reply.sampling ?? ask;
   const parts: ReplyPart[] = reply.parts.length > 0 ? reply.parts : [{ type: 'text', text: '' }];
   const tokens = template.reply(parts);
   return {
@@ -100,7 +102,7 @@ async function byText(
     surrogate: true,
     finish: reply.finish,
     policy: { id: reply.model, version: 0 },
-    sampling: noting(ask, notFollowed),
+    sampling: noting(used, unmet(request.requested, used)),
     usage: reply.usage,
   };
 }

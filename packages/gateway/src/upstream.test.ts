@@ -117,6 +117,21 @@ describe('sampling that a request asks for', () => {
     });
   });
 
+  it('is recorded as the upstream was told it, where its engine left something out', async () => {
+    const engine = new ChatEngine();
+    engine.answer = () => ({ sampling: { temperature: 0.3, topP: 0.5, maxTokens: 20 } });
+    test = testGateway({ engine });
+    const rollout = await test.open('one', { samplingFrom: 'request' });
+    await rollout.ask({ body: messagesBody([user('a')], wishes) });
+    await test.gateway.close('one');
+    expect(sampledOf(rollout.events())[0]!.sampling).toEqual({
+      temperature: 0.3,
+      topP: 0.5,
+      maxTokens: 20,
+      notFollowed: ['topK', 'stop'],
+    });
+  });
+
   it.each([
     ['config', { temperature: 1, topP: 1, topK: 0 }, ['temperature', 'topP', 'topK', 'stop']],
     ['request', { temperature: 0.3, topP: 0.5, topK: 7 }, ['stop']],

@@ -53,6 +53,8 @@ const schema = z.discriminatedUnion('kind', [
     /** Needed in completions mode. */
     contextLength: count.exactOptional(),
     logprobs: z.enum(['processed', 'raw']).exactOptional(),
+    /** In chat mode, whether the server takes `top_k` (vLLM, SGLang, llama.cpp); completions mode always sends it. */
+    topK: z.boolean().exactOptional(),
   }),
   z.strictObject({
     kind: z.literal('anthropic'),
@@ -152,8 +154,9 @@ async function build(config: EngineConfig): Promise<Engine> {
       if (vocabSize === undefined || contextLength === undefined) {
         throw missing('engine.vocabSize', 'completions mode needs `vocabSize` and `contextLength`');
       }
+      const { topK: _always, ...rest } = options;
       const { CompletionsEngine } = await import('./engines/completions.js');
-      return new CompletionsEngine({ ...options, vocabSize, contextLength });
+      return new CompletionsEngine({ ...rest, vocabSize, contextLength });
     }
     case 'anthropic': {
       const { kind: _, ...options } = config;

@@ -73,6 +73,8 @@ export interface ChatReply {
   usage: Usage;
   /** As the upstream names it. */
   model: string;
+  /** What the upstream was told of the request's `sampling`. @default all of it */
+  sampling?: RequestedSampling;
 }
 
 export interface Engine {

@@ -53,7 +53,7 @@ export async function runRollout(
   rmSync(folder.root, { recursive: true, force: true });
 
   const result = blankResult(spec);
-  const started = Date.now();
+  const started = performance.now();
   try {
     const task = loadTask(spec.task);
     const adapter = adapterByName(spec.harness);
@@ -63,7 +63,7 @@ export async function runRollout(
     result.fault = faultOf(error, signal);
     result.reward = FAULTS[result.fault.kind].then === 'own' ? 0 : null;
   }
-  result.time.total = Date.now() - started;
+  result.time.total = Math.round(performance.now() - started);
   if (existsSync(folder.root)) writeJsonAtomic(folder.result, result);
   return result;
 }
@@ -85,10 +85,10 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
   const workspaceCopy = join(folder.root, 'workspace');
   let sandbox: Sandbox | null = null;
   let status: 'completed' | 'failed' = 'failed';
-  let clock = Date.now();
+  let clock = performance.now(); // not the date, which may jump
   const lap = (): number => {
-    const now = Date.now();
-    const ms = now - clock;
+    const now = performance.now();
+    const ms = Math.round(now - clock);
     clock = now;
     return ms;
   };

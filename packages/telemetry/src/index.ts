@@ -22,6 +22,7 @@ export type {
   WorkspaceChange,
   WorkspaceEvent,
 } from './types.js';
+export { appendEvents } from './append-events.js';
 export { RecordWriter, type RecordWriterOptions } from './writer.js';
 export {
   EMPTY_TOKEN_HASH,

@@ -14,10 +14,12 @@ let server: Server;
 let seen: Seen[];
 let answers: Answer[];
 const engines: Partial<Record<'openai' | 'anthropic', Engine>> = {};
+let openaiUrl = '';
 beforeAll(async () => {
   process.env[KEY] = SECRET;
   ({ url, server, seen, answers } = await serveAnswers());
   const upstream = { model: 'm', apiKeyEnv: KEY, timeout: 300, retries: 2 };
+  openaiUrl = `${url}/v1`;
   engines.openai = await createEngine({
     ...upstream,
     kind: 'openai-compatible',
@@ -149,6 +151,28 @@ describe('what is sent', () => {
       stop: ['x'],
     });
   });
+
+  it.each([
+    [false, request.sampling],
+    [true, undefined],
+  ])(
+    'openai-compatible: top-k where it is taken (%s), and the reply says if it was left out',
+    async (topK, told) => {
+      const engine = await createEngine({
+        model: 'm',
+        apiKeyEnv: KEY,
+        kind: 'openai-compatible',
+        mode: 'chat',
+        baseUrl: openaiUrl,
+        topK,
+      });
+      openai.reply([], 'stop');
+      const sampling = { ...request.sampling, topK: 7 };
+      const reply = await engine.chat!({ ...request, sampling });
+      expect((seen[0]!.body as Record<string, unknown>)['top_k']).toBe(topK ? 7 : undefined);
+      expect(reply.sampling).toEqual(told);
+    },
+  );
 
   it('anthropic: system apart, neighbours of one side in one turn', async () => {
     anthropic.reply([], 'stop');

@@ -9,16 +9,23 @@ export interface OpenAiChatEngineOptions extends UpstreamOptions {
   baseUrl: string;
   /** Tokens; only told to callers. @default 128000 */
   contextLength?: number;
+  /**
+   * Whether the upstream takes `top_k`, which is no part of OpenAI's API: vLLM, SGLang and llama.cpp do, others refuse
+   * the request. Where it does not, replies say that it was not told. @default false
+   */
+  topK?: boolean;
 }
 
 /** A server that speaks OpenAI Chat Completions. Text in, text out: for recording and evaluation. */
 export class OpenAiChatEngine extends ChatEngine {
   readonly #client: OpenAI;
+  readonly #takesTopK: boolean;
 
   /** @throws TreewardError ENGINE_E_CONFIG */
   constructor(options: OpenAiChatEngineOptions) {
     const upstream = resolveUpstream(options);
     super('openai-compatible', options.model, upstream, options.contextLength ?? 128_000);
+    this.#takesTopK = options.topK ?? false;
     this.#client = new OpenAI({
       ...upstream,
       baseURL: options.baseUrl,
@@ -32,6 +39,7 @@ export class OpenAiChatEngine extends ChatEngine {
     { messages, tools, sampling }: ChatRequest,
     signal: AbortSignal | undefined,
   ): Promise<ChatReply> {
+    const { topK, ...withoutTopK } = sampling;
     const reply = await this.#client.chat.completions.create(
       {
         model: this.model,
@@ -46,6 +54,7 @@ export class OpenAiChatEngine extends ChatEngine {
           : {}),
         ...(sampling.temperature === undefined ? {} : { temperature: sampling.temperature }),
         ...(sampling.topP === undefined ? {} : { top_p: sampling.topP }),
+        ...(this.#takesTopK && topK !== undefined ? { top_k: topK } : {}),
         ...(sampling.maxTokens === undefined ? {} : { max_tokens: sampling.maxTokens }),
         ...(sampling.stop === undefined ? {} : { stop: sampling.stop }),
       },
@@ -65,6 +74,7 @@ export class OpenAiChatEngine extends ChatEngine {
         completionTokens: reply.usage?.completion_tokens ?? 0,
       },
       model: reply.model,
+      ...(topK !== undefined && !this.#takesTopK && { sampling: withoutTopK }),
     };
   }
 }

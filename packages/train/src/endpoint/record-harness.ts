@@ -7,7 +7,7 @@ import { Gateway } from '@treeward/gateway';
 import type { HarnessAdapter } from '@treeward/harness-adapters';
 import { BpeTokenizer, CompactTemplate, createEngine, type EngineConfig } from '@treeward/policy';
 import { settle } from '@treeward/rollout';
-import { RecordWriter, type RecordEvent } from '@treeward/telemetry';
+import { appendEvents } from '@treeward/telemetry';
 import { checkpointFolder } from '../checkpoint-folder.js';
 import { openFront, type Front } from './front.js';
 import { hostSession } from './host-session.js';
@@ -79,7 +79,7 @@ export async function recordHarness(options: RecordHarness): Promise<number | nu
       session.written.length > 0 ? await adapter.readTranscript(session, task, endpoint) : new Map();
     for (const [name, bytes] of files) writeFileAtomic(join(out, 'transcript', name), bytes);
     const agents = adapter.parseTranscript?.(files) ?? [];
-    await append(out, [
+    await appendEvents(out, [
       { type: 'process.exit', time: Date.now(), ...exit, timedOut: false },
       ...(agents.length ? [{ type: 'transcript' as const, time: Date.now(), agents }] : []),
       { type: 'rollout.end', time: Date.now(), status: 'completed' },
@@ -91,12 +91,6 @@ export async function recordHarness(options: RecordHarness): Promise<number | nu
     await engine.close();
     rmSync(sockets, { recursive: true, force: true });
   }
-}
-
-async function append(directory: string, events: readonly RecordEvent[]): Promise<void> {
-  const writer = RecordWriter.open(directory);
-  for (const event of events) writer.append(event);
-  await writer.close();
 }
 
 /** In the user's terminal. @throws TreewardError CLI_E_COMMAND when it cannot be started */
