@@ -62,11 +62,19 @@ export function confidenceOf(
 ): number {
   const known = calibration.types[type];
   const measured = known?.[evidencePattern(evidence)];
-  if (measured !== undefined) return measured;
+  if (measured !== undefined) {
+    return evidence.includes('transcript-against') ? measured * DOUBTS['transcript-against']! : measured;
+  }
   return evidence.reduce((p, code) => p * (DOUBTS[code] ?? 1), known?.['*'] ?? UNKNOWN);
 }
 
+/** Seen in real rollouts only: they choose a cause, what it is worth is measured without them. */
+const UNMEASURED: ReadonlySet<string> = new Set(['transcript', 'transcript-against', 'exec']);
+
 /** The key of a pattern of evidence. */
 export function evidencePattern(evidence: readonly string[]): string {
-  return [...new Set(evidence)].sort().join('+');
+  return [...new Set(evidence)]
+    .filter((code) => !UNMEASURED.has(code))
+    .sort()
+    .join('+');
 }

@@ -40,6 +40,7 @@ export const EVIDENCE = {
   'header-agent': 'headers say which agent called',
   'header-against': 'headers say otherwise',
   transcript: 'the harness’s transcript says so too',
+  exec: 'a command of that tool call was running when it began',
   'transcript-against': 'the harness’s transcript says otherwise',
 } as const;
 

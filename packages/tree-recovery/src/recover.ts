@@ -50,6 +50,7 @@ export function recoverTree(record: RecordInput): RolloutTree {
       promptNode,
       byTokens: grownFrom(tree, promptNode),
     })),
+    record.events,
   );
   const edges = linked.edges.map(({ from, to, type, evidence }): TreeEdge => ({
     from,

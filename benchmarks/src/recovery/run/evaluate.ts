@@ -31,7 +31,7 @@ export async function evaluate(
   tally.rollouts++;
   tally.calls += truth.calls.length;
   addCounts(tally.counts, edges.counts);
-  for (const one of edges.judged) tally.judged.push(one);
+  for (const one of edges.judged) tally.judged.push({ ...one, behaviour: behaviour.name });
   const wrongRoles = scoreCalls(truth, tree, lost, tally);
   const { tokens, right } = scoreOwnership(truth, input, tree);
   tally.ownership.tokens += tokens;

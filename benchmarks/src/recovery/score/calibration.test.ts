@@ -4,8 +4,10 @@ import { fitConfidence, reliability } from './calibration.js';
 import type { Judged } from './edge-score.js';
 
 const random = randomStream('calibration');
-const drawn = (confidence: number, chance: number, n: number, evidence = 'x'): Judged[] =>
-  Array.from({ length: n }, () => ({ type: 'retry', evidence, confidence, right: random.next() < chance }));
+const drawn = (confidence: number, chance: number, n: number, evidence = 'x', behaviour = 'some'): Judged[] =>
+  Array.from({ length: n }, () => {
+    return { type: 'retry', evidence, confidence, behaviour, right: random.next() < chance };
+  });
 
 it('sees well and badly calibrated confidences, and beats the best constant only where it knows more', () => {
   const good = reliability([...drawn(0.9, 0.9, 5000), ...drawn(0.5, 0.5, 5000)]);
@@ -37,4 +39,16 @@ it('fits the share of right edges per kind of evidence, drawn to the type where 
   expect(c).toBeCloseTo(0.4, 1);
   expect(all).toBeCloseTo(0.65, 1);
   expect(rare! - all!).toBeLessThan(0.1);
+});
+
+it('a kind of evidence whose worth changes from behaviour to behaviour is drawn to the type', () => {
+  const behaviours = Array.from({ length: 12 }, (_, i) => `b${i}`);
+  const common = behaviours.flatMap((name) => drawn(0, 0.95, 400, 'common', name));
+  // Few in each, all right in one behaviour and all wrong in the next.
+  const moody = behaviours.flatMap((name, i) => drawn(0, i % 2, 4, 'moody', name));
+  const steady = behaviours.flatMap((name) => drawn(0, 0, 4, 'steady', name));
+  const fickle = fitConfidence([...common, ...moody.slice(0, 8)]).types.retry!;
+  const firm = fitConfidence([...common, ...steady.slice(0, 8)]).types.retry!;
+  expect(fickle['moody']!).toBeGreaterThan(firm['steady']!);
+  expect(firm['steady']!).toBeLessThan(0.5);
 });

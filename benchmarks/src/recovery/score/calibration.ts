@@ -28,33 +28,82 @@ export function reliability(judged: readonly Pick<Judged, 'confidence' | 'right'
   return { n, error, brier, constantBrier: rate * (1 - rate) };
 }
 
-/** Edges that stand behind a type's own rate, so that a rare kind of evidence is not taken at its word. */
-const PRIOR_WEIGHT = 4;
+/** Edges of a type's own rate that stand beside those of one kind of evidence: what is tried. */
+const WEIGHTS = [2, 4, 8, 16, 32, 64, 128, 256];
 
-/** Per type and kind of evidence the share of right edges, drawn towards the type's share where there are few. */
+interface Count {
+  n: number;
+  right: number;
+}
+
+/** Kind of evidence → behaviour → what was counted. */
+type Kinds = Map<string, Map<string, Count>>;
+
+/**
+ * Per type and kind of evidence the share of right edges, drawn towards the type's share where there are few. How strongly
+ * is chosen per type by leaving out one behaviour at a time: what is rare in the behaviours measured may be common, and of
+ * another worth, in the next one.
+ */
 export function fitConfidence(judged: readonly Judged[]): Calibration {
-  const groups = new Map<EdgeType, Map<string, { n: number; right: number }>>();
-  for (const { type, evidence, right } of judged) {
-    const kinds = groups.get(type) ?? new Map<string, { n: number; right: number }>();
-    groups.set(type, kinds);
-    for (const kind of [evidence, '*']) {
-      const count = kinds.get(kind) ?? { n: 0, right: 0 };
-      kinds.set(kind, { n: count.n + 1, right: count.right + Number(right) });
+  const types = new Map<EdgeType, Kinds>();
+  for (const { type, evidence, behaviour, right } of judged) {
+    const kinds = entry(types, type, () => new Map<string, Map<string, Count>>());
+    const counts = entry(kinds, evidence, () => new Map<string, Count>());
+    const count = entry(counts, behaviour, () => ({ n: 0, right: 0 }));
+    count.n++;
+    if (right) count.right++;
+  }
+  const table: Calibration['types'] = {};
+  for (const [type, kinds] of [...types].sort(byName)) {
+    const rate = rateOf(sum([...kinds.values()].flatMap((counts) => [...counts.values()])));
+    const weight = bestWeight(kinds);
+    // Rounded down: nothing that was counted is certain.
+    const rounded = (p: number): number => Math.floor(p * 1e5) / 1e5;
+    table[type] = { '*': rounded(rate) };
+    for (const [kind, counts] of [...kinds].sort(byName)) {
+      table[type][kind] = rounded(drawn(sum([...counts.values()]), rate, weight));
     }
   }
-  const types: Calibration['types'] = {};
-  for (const [type, kinds] of [...groups].sort(byName)) {
-    const whole = kinds.get('*')!;
-    const rate = (whole.right + 1) / (whole.n + 2);
-    const table: Record<string, number> = {};
-    for (const [kind, { n, right }] of [...kinds].sort(byName)) {
-      const p = kind === '*' ? rate : (right + PRIOR_WEIGHT * rate) / (n + PRIOR_WEIGHT);
-      // Rounded down: nothing that was counted is certain.
-      table[kind] = Math.floor(p * 1e5) / 1e5;
+  return { version: 1, types: table };
+}
+
+/** The weight with the least Brier score on behaviours that were left out of the fit; of equals the greater. */
+function bestWeight(kinds: Kinds): number {
+  const behaviours = new Set([...kinds.values()].flatMap((counts) => [...counts.keys()]));
+  const brier = WEIGHTS.map((weight) => {
+    let total = 0;
+    for (const left of behaviours) {
+      const others = [...kinds.values()].map((counts) => {
+        return sum([...counts].flatMap(([behaviour, count]) => (behaviour === left ? [] : [count])));
+      });
+      const rate = rateOf(sum(others));
+      [...kinds.values()].forEach((counts, index) => {
+        const { n, right } = counts.get(left) ?? { n: 0, right: 0 };
+        const p = drawn(others[index]!, rate, weight);
+        total += right * (1 - p) ** 2 + (n - right) * p ** 2;
+      });
     }
-    types[type] = table;
-  }
-  return { version: 1, types };
+    return total;
+  });
+  return WEIGHTS[brier.lastIndexOf(Math.min(...brier))]!;
+}
+
+const rateOf = ({ n, right }: Count): number => (right + 1) / (n + 2);
+
+const drawn = ({ n, right }: Count, rate: number, weight: number): number =>
+  (right + weight * rate) / (n + weight);
+
+function sum(counts: readonly Count[]): Count {
+  return counts.reduce((all, { n, right }) => ({ n: all.n + n, right: all.right + right }), {
+    n: 0,
+    right: 0,
+  });
+}
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, (value = make()));
+  return value;
 }
 
 const byName = ([a]: [string, unknown], [b]: [string, unknown]): number => (a < b ? -1 : 1);

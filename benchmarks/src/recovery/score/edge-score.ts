@@ -30,11 +30,13 @@ export interface Judged {
   evidence: string;
   confidence: number;
   right: boolean;
+  /** Name of the behaviour that the rollout was drawn from. */
+  behaviour: string;
 }
 
 export interface EdgeScore {
   counts: Partial<Record<EdgeType, EdgeCounts>>;
-  judged: Judged[];
+  judged: Omit<Judged, 'behaviour'>[];
   /** For people who look for the cause: what was missed and what was wrong. */
   missed: TrueEdge[];
   wrong: TreeEdge[];

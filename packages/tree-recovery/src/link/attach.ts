@@ -124,7 +124,9 @@ export class Attacher {
         continue;
       const lost = !earlier.delivered || !earlier.sampled;
       const before = this.#turnOf(earlier);
-      const again = lost ? asksAgain(before, turn) : sameButVolatile(before, turn) && call.turn !== 0;
+      const again = lost
+        ? asksAgain(before, turn, call.turn === 0)
+        : sameButVolatile(before, turn) && call.turn !== 0;
       if (again) {
         return { kind: 'repeats', of: at, evidence: ['volatile'] };
       }

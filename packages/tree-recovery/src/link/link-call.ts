@@ -2,7 +2,7 @@ import type { Identity } from '@treeward/telemetry';
 import type { RecordedCall } from '../collect-calls.js';
 import type { Evidence } from '../evidence.js';
 import type { CallRole, EdgeType } from '../types.js';
-import type { ToolUse } from './texts.js';
+import { wordsOf, type ToolUse } from './texts.js';
 
 /** How a call attaches to what was there before it. Numbers are positions in causal order. */
 export type Attachment =
@@ -58,6 +58,15 @@ export interface LinkEdge {
   to: number;
   type: EdgeType;
   evidence: Evidence[];
+}
+
+const words = new WeakMap<LinkCall, string>();
+
+/** The words of its reply with single blanks between them. */
+export function replyWords(call: LinkCall): string {
+  let known = words.get(call);
+  if (known === undefined) words.set(call, (known = wordsOf(call.replyText).join(' ')));
+  return known;
 }
 
 /** Overlap of the half-open intervals in which two calls ran. */

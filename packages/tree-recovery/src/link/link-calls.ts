@@ -1,4 +1,5 @@
 import { toolManifestHash } from '@treeward/messages';
+import type { RecordEvent } from '@treeward/telemetry';
 import type { RecordedCall } from '../collect-calls.js';
 import { MessageTree, type MessageNode } from '../message-tree.js';
 import type { CallRole } from '../types.js';
@@ -10,6 +11,7 @@ import type { Known } from './roots.js';
 import { readParts } from './texts.js';
 import type { Threads } from './threads.js';
 import { asksForSummary } from './turns.js';
+import { Witnesses } from './witnesses.js';
 
 /** What the context tree says of a call. */
 export interface CallToLink {
@@ -29,16 +31,17 @@ export interface LinkedCalls {
   agents: number[];
 }
 
-/** Joins the witnesses. `calls` in the order in which they arrived. */
-export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
+/** Joins the witnesses. Calls in the order in which they arrived; of `events` transcripts and commands are read. */
+export function linkCalls(given: readonly CallToLink[], events: readonly RecordEvent[]): LinkedCalls {
+  const witnesses = new Witnesses(events);
   const positionOf = new Map(given.map(({ entry }, at) => [entry.call, at]));
   const toolless = toollessManifests(given);
-  const nothing = { isVolatile: null, summaries: new Set<number>(), spawning: null };
+  const nothing = { isVolatile: null, summaries: new Set<number>(), spawning: null, witnesses };
   let pass = attachAll(given, positionOf, toolless, nothing);
   const { lostLast, lateSummaries, spawning } = pass.attacher;
   // Some things show only later; then all is judged again with that known.
   if (lostLast.size > 0 || lateSummaries.size > 0 || (spawning.missed && spawning.tools.size > 0)) {
-    const hindsight = { isVolatile: volatileLast(pass), summaries: lateSummaries, spawning };
+    const hindsight = { isVolatile: volatileLast(pass), summaries: lateSummaries, spawning, witnesses };
     pass = attachAll(given, positionOf, toolless, hindsight);
   }
   const { calls, tree, attacher } = pass;
@@ -51,7 +54,7 @@ export function linkCalls(given: readonly CallToLink[]): LinkedCalls {
     ...forks,
     ...otherEdges(calls),
     ...parallelAgents(calls, resolver),
-    ...findReturns(calls, tree, threads, beside),
+    ...findReturns(calls, tree, threads, beside, witnesses),
   ];
   edges.sort((a, b) => a.to - b.to || a.from - b.from);
   const agents = agentNumbers(calls, threads);
@@ -78,7 +81,7 @@ function attachAll(
   given: readonly CallToLink[],
   positionOf: ReadonlyMap<number, number>,
   toolless: ReadonlyMap<string, boolean>,
-  { isVolatile, summaries, spawning }: Hindsight,
+  { isVolatile, ...known }: Hindsight,
 ): Pass {
   const tree = new MessageTree();
   const calls: LinkCall[] = [];
@@ -88,7 +91,7 @@ function attachAll(
     tree,
     [...toolless.values()].includes(false),
     isVolatile === null,
-    { summaries, spawning },
+    known,
   );
   given.forEach((one, at) => {
     const call = prepare(one, at, positionOf, tree, toolless, (last) => isVolatile?.(at, last) ?? false);

@@ -1,9 +1,10 @@
 import type { Evidence } from '../evidence.js';
 import type { MessageNode, MessageTree } from '../message-tree.js';
 import { AnchorIndex } from './anchor-index.js';
-import type { LinkCall, LinkEdge } from './link-call.js';
+import { replyWords, type LinkCall, type LinkEdge } from './link-call.js';
 import { wordsOf } from './texts.js';
 import type { Threads } from './threads.js';
+import type { Witnesses } from './witnesses.js';
 
 /** Agents still at work that each call of their parent is compared with, the latest. */
 const OPEN = 64;
@@ -26,6 +27,7 @@ export function findReturns(
   tree: MessageTree,
   threads: Threads,
   beside: ReadonlySet<number>,
+  witnesses: Witnesses,
 ): LinkEdge[] {
   const edges: LinkEdge[] = [];
   const open = new Map<number, number[]>();
@@ -54,6 +56,8 @@ export function findReturns(
     const done = new Set<number>();
     const found = (child: number, last: LinkCall, ...evidence: Evidence[]): void => {
       done.add(child);
+      // The text says it already where it is whole.
+      if (!evidence.includes('result-text') && witnesses.heard(last)) evidence.push('transcript');
       edges.push({ from: last.at, to: call.at, type: 'return', evidence });
       byPlace.delete(child);
     };
@@ -80,7 +84,9 @@ export function findReturns(
         const message = messages.find((one) => !one.claimed && one !== place && beginsIn(last, one));
         if (message) found(child, last, 'result-part');
         else if (place && saysNothing(place) && last.at === threads.all[child]!.calls.at(-1)) {
-          byPlace.set(child, byPlace.get(child) ?? placed(last, call));
+          // Of several last replies the one that the parent's transcript holds: there it may be whole.
+          const heard = results.find((result) => witnesses.heard(result));
+          byPlace.set(child, byPlace.get(child) ?? placed(heard ?? last, call, heard !== undefined));
         }
       }
     }
@@ -112,24 +118,38 @@ function lastReplies(calls: readonly LinkCall[], thread: readonly number[], pare
 interface MessageText {
   role: MessageNode['role'];
   text: string;
-  /** Its words, with a blank around each. */
+  /** Its words, with a blank around each, and each of them. */
   words: string;
+  vocabulary: ReadonlySet<string>;
   /** It holds the whole result of some agent: what else looks like a part of it stands there by chance. */
   claimed: boolean;
 }
 
 function readMessage({ role, text }: MessageNode): MessageText {
-  return { role, text, words: ` ${wordsOf(text).join(' ')} `, claimed: false };
+  const words = wordsOf(text);
+  return { role, text, words: ` ${words.join(' ')} `, vocabulary: new Set(words), claimed: false };
 }
 
-function holds({ replyText }: LinkCall): (message: MessageText) => boolean {
-  const wanted = wordsOf(replyText).join(' ');
-  return ({ words }) => wanted !== '' && words.includes(` ${wanted} `);
+function holds(result: LinkCall): (message: MessageText) => boolean {
+  const wanted = replyWords(result);
+  return (message) =>
+    wanted !== '' && mayHold(message, wanted, Infinity) && message.words.includes(` ${wanted} `);
 }
 
-function beginsIn({ replyText }: LinkCall, { words }: MessageText): boolean {
-  const wanted = wordsOf(replyText).join(' ');
-  return wanted.length >= CUT_LETTERS && words.includes(` ${wanted.slice(0, CUT_LETTERS)}`);
+function beginsIn(result: LinkCall, message: MessageText): boolean {
+  const wanted = replyWords(result);
+  return (
+    wanted.length >= CUT_LETTERS &&
+    mayHold(message, wanted, CUT_LETTERS) &&
+    message.words.includes(` ${wanted.slice(0, CUT_LETTERS)}`)
+  );
+}
+
+/** A look at one word, which spares most searches. `letters`: how many of the text are looked for. */
+function mayHold({ vocabulary }: MessageText, wanted: string, letters: number): boolean {
+  const blank = wanted.indexOf(' ');
+  const end = blank === -1 ? wanted.length : blank;
+  return end > letters || vocabulary.has(wanted.slice(0, end));
 }
 
 function isPart(result: LinkCall, message: MessageText): boolean {
@@ -143,6 +163,7 @@ function saysNothing({ text }: MessageText): boolean {
   return wordsOf(text).length < FEW_WORDS || CUT.test(text);
 }
 
-function placed(last: LinkCall, call: LinkCall): LinkEdge {
-  return { from: last.at, to: call.at, type: 'return', evidence: ['result-place'] };
+function placed(last: LinkCall, call: LinkCall, heard: boolean): LinkEdge {
+  const evidence: Evidence[] = heard ? ['result-place', 'transcript'] : ['result-place'];
+  return { from: last.at, to: call.at, type: 'return', evidence };
 }

@@ -1,10 +1,11 @@
 import type { Evidence } from '../evidence.js';
 import { replyKey, type MessageTree } from '../message-tree.js';
-import type { Attachment, LinkCall } from './link-call.js';
+import { replyWords, type Attachment, type LinkCall } from './link-call.js';
 import type { ReplyIndex, TaskHit } from './reply-index.js';
 import { wordsOf, type ToolUse } from './texts.js';
 import { agentName, type Threads } from './threads.js';
 import { asksForSummary } from './turns.js';
+import { toolCallId, type Witnesses } from './witnesses.js';
 
 /** Share of a reply that stands in a new history before it counts as its summary: asked for as one, or not. */
 const SUMMARY_ASKED = 0.3;
@@ -17,6 +18,8 @@ const RECENT_THREADS = 16;
 const RECENT_CALLS = 8;
 /** Letters of a summary below which it could stand anywhere by chance. */
 const SUMMARY_LETTERS = 6;
+/** Letters above which a text is no short one. */
+const SHORT_LETTERS = 200;
 /** Attempts at one turn that are compared. */
 const ATTEMPTS = 64;
 /** Words below which a text has no anchors. */
@@ -44,6 +47,7 @@ export interface Spawning {
 export interface Known {
   summaries: ReadonlySet<number>;
   spawning: Spawning | null;
+  witnesses: Witnesses;
 }
 
 /**
@@ -64,6 +68,7 @@ export class RootClassifier {
   /** What is found out about how agents are started here. */
   readonly spawning: Spawning = { tools: new Set(), childTools: new Set(), missed: false };
   readonly #spawning: Spawning;
+  readonly #witnesses: Witnesses;
   /** Calls taken for side calls whose replies later histories hold as their summaries. */
   readonly lateSummaries = new Set<number>();
 
@@ -74,8 +79,9 @@ export class RootClassifier {
     replies: ReplyIndex,
     threads: Threads,
     anyTools: boolean,
-    { summaries, spawning }: Known,
+    { summaries, spawning, witnesses }: Known,
   ) {
+    this.#witnesses = witnesses;
     this.#summaries = summaries;
     this.#spawning = spawning ?? this.spawning;
     this.#calls = calls;
@@ -170,8 +176,9 @@ export class RootClassifier {
     return this.#threads.all.slice(-RECENT_THREADS).flatMap(({ calls }) =>
       calls.slice(-RECENT_CALLS).flatMap((at) => {
         const source = this.#calls[at]!;
-        const words = wordsOf(source.replyText);
-        if (words.length === 0 || words.length >= 2 * FEW_WORDS) return [];
+        if (source.replyText.length > SHORT_LETTERS) return [];
+        const words = replyWords(source).split(' ');
+        if (source.replyText === '' || words.length >= 2 * FEW_WORDS) return [];
         if (!holds(words) && !holds(words.slice(0, Math.ceil(words.length / 2)))) return [];
         if (this.#wasAskedForSummary(source)) return [{ at, coverage: SUMMARY_ASKED, anchors: 1 }];
         const whole = holds(words) && words.length >= 2;
@@ -332,6 +339,7 @@ export class RootClassifier {
       const source = this.#calls[hit.at]!;
       if (source.thread === -1) continue;
       const rank =
+        (this.#isNamed(call, hit) ? 64 : 0) +
         (source.finish <= call.start ? 32 : 0) +
         (source.delivered ? 16 : 0) +
         (hit.coverage >= TASK_WHOLE ? 8 : 0) +
@@ -368,7 +376,25 @@ export class RootClassifier {
     if (name === '' || this.#threads.namedBy(call) !== null) evidence.push('header-against');
     else if (name !== null) evidence.push('header-agent');
     if (!source.delivered) evidence.push('undelivered');
+    evidence.push(...this.#seen(call, task));
     return { kind: 'spawned', of: task.at, use: task.use, evidence };
+  }
+
+  /** Does the transcript name that tool call as what started the agent? */
+  #isNamed(call: LinkCall, { at, use }: { at: number; use: number }): boolean {
+    const start = this.#witnesses.startOf(call, this.#tree);
+    return start !== null && toolCallId(this.#calls[at]!.uses[use]?.id ?? '') === start;
+  }
+
+  /** What transcript and commands say of a cause that the contents allow. */
+  #seen(call: LinkCall, cause: { at: number; use: number }): Evidence[] {
+    const evidence: Evidence[] = [];
+    const use = this.#calls[cause.at]!.uses[cause.use];
+    if (!use) return evidence;
+    if (this.#isNamed(call, cause)) evidence.push('transcript');
+    else if (this.#witnesses.startOf(call, this.#tree) !== null) evidence.push('transcript-against');
+    if (this.#witnesses.isRunning(use, call.start)) evidence.push('exec');
+    return evidence;
   }
 
   /**
@@ -385,15 +411,19 @@ export class RootClassifier {
       return null;
     }
     const text = this.#saidTo(call);
-    let best: { at: number; use: number; words: number; open: boolean } | null = null;
+    let best: { at: number; use: number; words: number; open: boolean; rank: number } | null = null;
     for (const at of this.#finishedBefore(call, named)) {
       const open = this.#isOpen(at);
       for (const [i, use] of this.#calls[at]!.uses.entries()) {
         if (this.#taken.has(`${at}:${i}`) || (tools.size > 0 && !tools.has(use.name))) continue;
         const words = Math.max(0, ...use.text.split('\n').map((said) => wordsHeld(text, said)));
-        if (!open && (words === 0 || tools.size === 0)) continue;
-        if (!best || words > best.words || (words === best.words && open && !best.open))
-          best = { at, use: i, words, open };
+        const isNamed = this.#isNamed(call, { at, use: i });
+        if (!open && !isNamed && (words === 0 || tools.size === 0)) continue;
+        const running = this.#witnesses.isRunning(use, call.start);
+        const rank =
+          (isNamed ? 1e6 : 0) + (running === true ? 1e5 : running === false ? -1e5 : 0) + 2 * words;
+        if (!best || rank + Number(open) > best.rank)
+          best = { at, use: i, words, open, rank: rank + Number(open) };
       }
     }
     if (tools.size === 0) this.spawning.missed = true;
@@ -403,6 +433,7 @@ export class RootClassifier {
     if (best.open) evidence.push('in-tool');
     if (tools.size > 0) evidence.push('agent-tool');
     if (best.words > 0) evidence.push('task-part');
+    evidence.push(...this.#seen(call, best));
     return { kind: 'spawned', of: best.at, use: best.use, evidence };
   }
 

@@ -7,6 +7,7 @@ export function wordsOf(text: string): string[] {
 
 /** One tool call of a reply: all strings in its arguments, and the long ones, where a task for an agent would stand. */
 export interface ToolUse {
+  id: string;
   name: string;
   text: string;
   tasks: readonly string[];
@@ -29,6 +30,7 @@ export function readParts(parts: readonly Json[]): ReplyFacts {
       collectStrings(part['arguments'] ?? null, strings);
       const longest = Math.max(0, ...strings.map((one) => one.length));
       uses.push({
+        id: typeof part['id'] === 'string' ? part['id'] : '',
         name: typeof part['name'] === 'string' ? part['name'] : '',
         text: strings.join('\n'),
         tasks: strings.filter((one) => one.length >= longest / 2),

@@ -28,8 +28,11 @@ export function sameButVolatile(a: readonly MessageNode[], b: readonly MessageNo
   );
 }
 
-/** Does `b` ask what `a` asked, perhaps with something put behind it? Enough only where `a` got no usable answer. */
-export function asksAgain(a: readonly MessageNode[], b: readonly MessageNode[]): boolean {
+/**
+ * Does `b` ask what `a` asked, perhaps with something put behind it? Enough only where `a` got no usable answer. `opens`: a
+ * conversation begins here; two agents may be told nearly the same then.
+ */
+export function asksAgain(a: readonly MessageNode[], b: readonly MessageNode[], opens: boolean): boolean {
   if (a.length === 0 || a.length > b.length) return false;
   const added = b.slice(a.length);
   if (added.some(({ role }) => role !== 'user')) return false;
@@ -39,7 +42,10 @@ export function asksAgain(a: readonly MessageNode[], b: readonly MessageNode[]):
     if (message.role !== other.role) return false;
     if (message.text === other.text) return true;
     if (asksForSummary(other.text) && !asksForSummary(message.text)) return false;
-    return other.text.includes(message.text) || similarity(message.text, other.text) >= SIMILAR;
+    if (other.text.includes(message.text)) return true;
+    return opens
+      ? withoutVolatile(message.text) === withoutVolatile(other.text)
+      : similarity(message.text, other.text) >= SIMILAR;
   });
 }
 
