@@ -1,8 +1,10 @@
 import type { Evidence } from '../evidence.js';
 import { replyKey, type MessageNode, type MessageTree } from '../message-tree.js';
+import { Growth } from './growth.js';
 import { sameSpeaker, type Attachment, type LinkCall } from './link-call.js';
 import { ReplyIndex } from './reply-index.js';
-import { RootClassifier, type Known, type Spawning } from './roots.js';
+import { RootClassifier } from './roots.js';
+import type { Known, Spawning } from './scene.js';
 import { Threads } from './threads.js';
 import { asksAgain, isEdited, sameButVolatile } from './turns.js';
 
@@ -24,6 +26,7 @@ export class Attacher {
   readonly #tree: MessageTree;
   readonly #replies: ReplyIndex;
   readonly #roots: RootClassifier;
+  readonly #growth: Growth;
   readonly #byPrompt = new Map<number, number>();
   readonly #byTurn = new Map<number, number[]>();
   readonly #recentRoots: number[] = [];
@@ -43,17 +46,28 @@ export class Attacher {
     this.#positionOf = positionOf;
     this.#tree = tree;
     this.#replies = new ReplyIndex(calls, (call) => this.#keyOf(call));
-    this.#roots = new RootClassifier(calls, tree, this.#replies, this.threads, anyTools, known);
+    this.#growth = new Growth(calls);
+    const { threads } = this;
+    const replies = this.#replies;
+    this.#roots = new RootClassifier({
+      calls,
+      tree,
+      replies,
+      threads,
+      growth: this.#growth,
+      anyTools,
+      known,
+    });
   }
 
   /** Calls taken for side calls whose replies later histories hold as their summaries. */
   get lateSummaries(): ReadonlySet<number> {
-    return this.#roots.lateSummaries;
+    return this.#roots.summaries.lateSummaries;
   }
 
   /** How agents are started here. */
   get spawning(): Spawning {
-    return this.#roots.spawning;
+    return this.#roots.spawns.spawning;
   }
 
   attach(call: LinkCall): void {
@@ -94,7 +108,7 @@ export class Attacher {
             .findLast((at) => at !== call.at && sameSpeaker(this.#calls[at]!, call));
     const sameTokens = call.promptNode === -1 ? undefined : this.#byPrompt.get(call.promptNode);
     if (sameMessages !== undefined) {
-      const other = call.turn === 0 ? this.#roots.otherChild(call, this.#calls[sameMessages]!) : null;
+      const other = call.turn === 0 ? this.#roots.spawns.otherChild(call, this.#calls[sameMessages]!) : null;
       if (other) return other;
       const evidence: Evidence[] = ['same-messages'];
       if (sameTokens !== undefined && this.#calls[sameMessages]!.promptNode === call.promptNode) {
@@ -120,7 +134,7 @@ export class Attacher {
       const earlier = this.#calls[at]!;
       if (!sameSpeaker(earlier, call) || earlier.fragment !== call.fragment) continue;
       // An attempt that was repeated already is not the one before this.
-      if (this.#roots.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'repeats'))
+      if (this.#growth.extendedBy(at).some((later) => this.#calls[later]!.attachment.kind === 'repeats'))
         continue;
       const lost = !earlier.delivered || !earlier.sampled;
       const before = this.#turnOf(earlier);
@@ -200,7 +214,7 @@ export class Attacher {
     const first = owners.at(-1);
     if (first === undefined) return owners;
     const key = this.#keyOf(this.#calls[first]!);
-    const again = this.#roots
+    const again = this.#growth
       .extendedBy(first)
       .filter(
         (at) => this.#calls[at]!.attachment.kind === 'repeats' && this.#keyOf(this.#calls[at]!) === key,
@@ -220,7 +234,7 @@ export class Attacher {
       .filter((at) => at !== call.at);
     const all = new Set(asked);
     for (const at of all) {
-      for (const later of this.#roots.extendedBy(at)) {
+      for (const later of this.#growth.extendedBy(at)) {
         if (this.#calls[later]!.attachment.kind === 'repeats' && all.size < OWNERS) all.add(later);
       }
       const { attachment } = this.#calls[at]!;
@@ -288,7 +302,7 @@ export class Attacher {
     // A reply that was only touched up is no other history.
     if (found === null || found === parent || (parent !== null && found < parent)) return null;
     // What was kept beside a summary was said before it.
-    const summary = this.#roots.summaryIn(call);
+    const summary = this.#roots.summaries.summaryIn(call);
     if (summary && summary.of > found) return null;
     const of = this.#lastHeld(found, call, turns);
     const source = this.#calls[of]!;
@@ -306,7 +320,7 @@ export class Attacher {
     for (let i = turns.length - 1; i >= 0 && found === null; i--) {
       found = this.#replies.replyOf(turns[i]!, call.at);
     }
-    return found === null ? null : this.#roots.takenTwin(found, call);
+    return found === null ? null : this.#growth.takenTwin(found, call);
   }
 
   /**
@@ -319,10 +333,10 @@ export class Attacher {
     const key = this.#keyOf(this.#calls[found]!);
     let left = held.length - 1 - held.findLastIndex((turn) => turn.key === key);
     for (let at = found; ; left--) {
-      const turns = this.#roots
+      const turns = this.#growth
         .extendedBy(at)
         .filter((later) => this.#calls[later]!.attachment.kind === 'extends')
-        .flatMap((later) => this.#roots.attempts(later));
+        .flatMap((later) => this.#growth.attempts(later));
       const next = turns.findLast((later) => {
         const one = this.#calls[later]!;
         if (one.replyLost) return left > 0 && left < held.length;

@@ -7,7 +7,7 @@ import { Attacher } from './attach.js';
 import { ForkResolver } from './forks.js';
 import { type LinkCall, type LinkEdge } from './link-call.js';
 import { findReturns } from './returns.js';
-import type { Known } from './roots.js';
+import type { Known } from './scene.js';
 import { readParts } from './texts.js';
 import type { Threads } from './threads.js';
 import { asksForSummary } from './turns.js';

@@ -1,4 +1,4 @@
-import type { Identity, Json } from '@treeward/telemetry';
+import type { Identity, Json, RecordEvent } from '@treeward/telemetry';
 import { recoverTree } from '../recover.js';
 import type { RolloutTree } from '../types.js';
 import { RecordBuilder, type BuiltCall } from './record-builder.js';
@@ -27,6 +27,11 @@ export interface Spoken extends Partial<Omit<BuiltCall, 'call' | 'messages' | 'r
  * unless times are given. Every message is one token, so that tokens repeat where messages do.
  */
 export function recoverTalk(...calls: Spoken[]): RolloutTree {
+  return recoverTalkBeside([], ...calls);
+}
+
+/** The same with events that others than the gateway recorded. */
+export function recoverTalkBeside(seen: readonly RecordEvent[], ...calls: Spoken[]): RolloutTree {
   const tokens = new Map<string, number>();
   const tokenOf = (message: Json): number => {
     const text = JSON.stringify(message);
@@ -48,6 +53,7 @@ export function recoverTalk(...calls: Spoken[]): RolloutTree {
       ...rest,
     });
   });
+  builder.events.push(...seen);
   return recoverTree(builder.end().record());
 }
 
