@@ -19,7 +19,7 @@ interface Export {
 }
 
 /**
- * One linear document per branch of the main agent, from its first call to a call that nothing goes on from; agents that
+ * One linear document per branch of a main agent, from its first call to a call that nothing goes on from; agents that
  * a branch started are embedded. A step that an earlier document holds is marked as copied context, so that each sampled
  * reply counts once. Messages come from the record, tokens and structure from the tree; edges, with their confidences,
  * stand in `extra`.
@@ -48,7 +48,10 @@ export function treeToAtif(tree: RolloutTree, record: Pick<RecordInput, 'events'
     leaves.set(agent, [...(leaves.get(agent) ?? []), call]);
   }
   const context: Export = { tree, calls, starts, replies, before, spawned, leaves, shown: new Set() };
-  return branchesOf(0, context);
+  // Agents that nothing is known to have started stand beside the main one: other sessions, lost beginnings.
+  const started = new Set([...spawned.values()].flat().map((call) => calls.get(call)?.agent));
+  const roots = [...leaves.keys()].filter((agent) => agent === 0 || !started.has(agent));
+  return roots.sort((a, b) => a - b).flatMap((agent) => branchesOf(agent, context));
 }
 
 function branchesOf(agent: number, context: Export): AtifDocument[] {
