@@ -18,14 +18,14 @@ const row = z.object({
   input_files: z
     .array(z.object({ file_path: z.string().min(1), content: z.string(), file_format: z.string().nullish() }))
     .nullish(),
-  rule: z.unknown(),
-  rules: z.unknown(),
+  rule: z.unknown().optional(),
+  rules: z.unknown().optional(),
   origin_template: z.string().nullish(),
   id: z.union([z.string(), z.number()]).nullish(),
   task_id: z.string().nullish(),
   category: z.string().nullish(),
   macro_category: z.string().nullish(),
-  action: z.unknown(),
+  action: z.unknown().optional(),
 });
 
 /**

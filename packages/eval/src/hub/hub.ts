@@ -72,13 +72,14 @@ export async function loadHub(name: string, options: HubOptions = {}): Promise<s
         data: { name, files: siblings.length },
       });
     }
-    for (const file of files) {
+    const paths = files.map((file) => join(directory, safePath(file, name)));
+    for (const [at, file] of files.entries()) {
       options.say?.(`fetching ${file}`);
       const bytes = await get(
         `${url}/datasets/${name}/resolve/${sha ?? revision}/${file.split('/').map(encodeURIComponent).join('/')}`,
         name,
       );
-      await keep(join(directory, safePath(file, name)), bytes);
+      await keep(paths[at]!, bytes);
     }
     writeJsonAtomic(done, { name, revision: sha ?? revision, licence, files, url });
   }

@@ -1,6 +1,6 @@
 import { createReadStream, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
+import { isAbsolute, join, normalize } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { extractText } from '../extract/extract-text.js';
 import { filesBelow } from '../formats/files-below.js';
@@ -56,6 +56,7 @@ export async function gatherEvidence(
 
 /** A regular file inside the workspace, reached without a link. */
 function isFile(workspace: string, path: string): boolean {
+  if (isAbsolute(path) || normalize(path).startsWith('..')) return false;
   const full = join(workspace, path);
   if (!existsSync(full) || !lstatSync(full).isFile()) return false;
   return realpathSync(full) === join(realpathSync(workspace), path);
