@@ -11,8 +11,15 @@ import { buildFolder } from '../lib/workfolder.mjs';
 const LIBRARIES = ['libtensorflow_cc.so.2', 'libtensorflow_framework.so.2'];
 const HEADERS = /^tensorflow\/include\/(tensorflow\/c\/|(?:.*\/)?tsl\/c\/|(?:.*\/)?platform\/ctstring).*\.h$/;
 
-/** Where the two libraries (`lib/`) and the C headers (`include/`) lie once unpacked. */
-export const libtensorflowFolder = ({ cache, pins }) => join(cache, 'libtensorflow', pins.tensorflow.version);
+/** Where the two libraries (`lib/`) and the C headers (`include/`) lie once unpacked: a folder per wheel. */
+export const libtensorflowFolder = ({ cache, pins: { tensorflow } }) =>
+  join(
+    cache,
+    'libtensorflow',
+    tensorflow.package === 'tensorflow-cpu'
+      ? tensorflow.version
+      : `${tensorflow.package}-${tensorflow.version}`,
+  );
 
 export function libtensorflowReady(context) {
   const folder = libtensorflowFolder(context);
@@ -47,14 +54,14 @@ export function libtensorflow(context) {
       }
       if (libtensorflowReady(context)) return { status: 'ready' };
       return withLock(
-        join(cache, `locks/libtensorflow-${version}.lock`),
+        join(cache, `locks/libtensorflow-${basename(libtensorflowFolder(context))}.lock`),
         async () => {
           if (libtensorflowReady(context)) return { status: 'ready' };
           const wheels = join(cache, 'wheels');
-          let wheel = cachedWheel(context, wheels);
+          let wheel = cachedWheel(pins.tensorflow, wheels);
           const detail =
             wheel === undefined ? `downloaded ${wheelMegabytes} MB` : 'from the wheel in the cache';
-          wheel ??= await download(context, wheels);
+          wheel ??= await downloadWheel(context, pins.tensorflow, wheels, 'which carries libtensorflow');
           say(`unpacking ${basename(wheel)}`);
           await buildFolder(libtensorflowFolder(context), (work) => unpack(wheel, work, pins.tensorflow));
           // What was needed of it is unpacked now.
@@ -67,18 +74,23 @@ export function libtensorflow(context) {
   };
 }
 
-function cachedWheel({ pins }, wheels) {
+const prefixOf = (pin) => `${pin.package.replaceAll('-', '_')}-${pin.version}-`;
+
+function cachedWheel(pin, wheels) {
   if (!existsSync(wheels)) return undefined;
-  const prefix = `${pins.tensorflow.package.replaceAll('-', '_')}-${pins.tensorflow.version}-`;
-  const name = readdirSync(wheels).find((entry) => entry.startsWith(prefix) && entry.endsWith('.whl'));
+  const name = readdirSync(wheels).find((entry) => entry.startsWith(prefixOf(pin)) && entry.endsWith('.whl'));
   return name === undefined ? undefined : join(wheels, name);
 }
 
-/** pip checks the hash and moves the finished file into place: a wheel in the folder is whole. */
-async function download(context, wheels) {
-  const { env, log, pins, say } = context;
-  const { package: name, version, sha256, python, abi, wheelMegabytes } = pins.tensorflow;
-  const scratch = join(wheels, 'scratch');
+/**
+ * Fetches the wheel of a pin `{package, version, sha256, python, abi, wheelMegabytes}` into the folder `wheels`. pip checks the
+ * hash and moves the finished file into place: a wheel in the folder is whole.
+ *
+ * @returns its path
+ */
+export async function downloadWheel({ env, log, say }, pin, wheels, purpose) {
+  const { package: name, version, sha256, python, abi, wheelMegabytes } = pin;
+  const scratch = join(wheels, `scratch-${name}`);
   rmSync(scratch, { recursive: true, force: true });
   mkdirSync(scratch, { recursive: true });
   try {
@@ -87,7 +99,12 @@ async function download(context, wheels) {
     writeFileSync(requirements, `${name}==${version} --hash=sha256:${sha256}\n`);
     say(`downloading ${name} ${version} (${wheelMegabytes} MB)`);
     // Explicit tags: the wheel need not match this machine's python.
-    const platforms = ['manylinux2014_x86_64', 'manylinux_2_17_x86_64', 'manylinux_2_27_x86_64'];
+    const platforms = [
+      'manylinux1_x86_64',
+      'manylinux2014_x86_64',
+      'manylinux_2_17_x86_64',
+      'manylinux_2_27_x86_64',
+    ];
     const tags = ['--implementation', 'cp', '--python-version', python, '--abi', abi];
     tags.push(...platforms.flatMap((platform) => ['--platform', platform]));
     const args = [
@@ -103,14 +120,14 @@ async function download(context, wheels) {
       env: { ...env, PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INPUT: '1' },
       log,
       fetches: true,
-      what: `the wheel ${name} ${version}, which carries libtensorflow (${wheelMegabytes} MB)`,
+      what: `the wheel ${name} ${version}, ${purpose} (${wheelMegabytes} MB)`,
       code: 'BOOT_E_PIP',
       hints: [`see which versions pip can reach: ${command} -m pip index versions ${name}`],
     });
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
-  const wheel = cachedWheel(context, wheels);
+  const wheel = cachedWheel(pin, wheels);
   if (wheel === undefined)
     throw new BootError('BOOT_E_PIP', `pip ended well but left no wheel in ${wheels}`, { log });
   return wheel;
