@@ -1,102 +1,107 @@
-// Blocks of both operands are packed into panels that a small kernel reads in order: 6 rows of a by 16 columns of b, whose
-// 96 sums stay in registers over a whole block of k.
 #include "common/gemm.h"
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "common/target.h"
+#include "common/wide.h"
 
 namespace treeward {
 namespace {
 
-constexpr std::size_t kRows = 6, kColumns = 16;
-constexpr std::size_t kBlockM = 96, kBlockK = 256, kBlockN = 512;
+constexpr std::size_t kRows = 6;      // of the small kernel: 6 x 16 sums fill twelve registers
+constexpr std::size_t kDepth = 256;   // of k that stays in the first-level cache: a panel of 16 KiB
 
-// One AVX register: wider generic vectors are taken apart through memory.
-typedef float Wide __attribute__((vector_size(32)));
-
-// c[6 x 16] += a panel (k x 6) times b panel (k x 16).
-TREEWARD_VECTOR_CLONES void panel(std::size_t k, const float* a, const float* b, float* c, std::size_t ldc) {
-  Wide left[kRows], right[kRows];
-  for (std::size_t r = 0; r < kRows; ++r) {
-    std::memcpy(&left[r], c + r * ldc, sizeof(Wide));
-    std::memcpy(&right[r], c + r * ldc + 8, sizeof(Wide));
+// c[R x 16] (+)= a panel, the sums in registers over all of k.
+template <int R, bool kTransposed>
+TREEWARD_INLINE void rowsTimesPanel(std::size_t k, const float* a, std::size_t lda, const float* panel, float* c, std::size_t ldc, bool accumulate) {
+  Wide left[R], right[R];
+  for (int r = 0; r < R; ++r) {
+    left[r] = accumulate ? load(c + static_cast<std::size_t>(r) * ldc) : Wide{};
+    right[r] = accumulate ? load(c + static_cast<std::size_t>(r) * ldc + 8) : Wide{};
   }
-  for (std::size_t i = 0; i < k; ++i) {
-    Wide x, y;
-    std::memcpy(&x, b + i * kColumns, sizeof(Wide));
-    std::memcpy(&y, b + i * kColumns + 8, sizeof(Wide));
+  for (std::size_t p = 0; p < k; ++p) {
+    const Wide x = load(panel + p * kPanel), y = load(panel + p * kPanel + 8);
 #pragma GCC unroll 6
-    for (std::size_t r = 0; r < kRows; ++r) {
-      left[r] += a[i * kRows + r] * x;
-      right[r] += a[i * kRows + r] * y;
+    for (int r = 0; r < R; ++r) {
+      const float by = kTransposed ? a[p * lda + static_cast<std::size_t>(r)] : a[static_cast<std::size_t>(r) * lda + p];
+      left[r] += by * x;
+      right[r] += by * y;
     }
   }
-  for (std::size_t r = 0; r < kRows; ++r) {
-    std::memcpy(c + r * ldc, &left[r], sizeof(Wide));
-    std::memcpy(c + r * ldc + 8, &right[r], sizeof(Wide));
+  for (int r = 0; r < R; ++r) {
+    store(c + static_cast<std::size_t>(r) * ldc, left[r]);
+    store(c + static_cast<std::size_t>(r) * ldc + 8, right[r]);
   }
 }
 
-// Rows [0, m) of a block as panels of `width` rows with k inner, missing rows 0. Element (i, p) at source[i * step + p * stepK].
-void pack(std::size_t m, std::size_t k, const float* source, std::size_t step, std::size_t stepK, std::size_t width, float* target) {
-  for (std::size_t first = 0; first < m; first += width) {
-    const std::size_t rows = std::min(width, m - first);
-    const float* from = source + first * step;
-    if (rows == width && step == 1) {
-      for (std::size_t p = 0; p < k; ++p) std::memcpy(target + p * width, from + p * stepK, width * sizeof(float));
-    } else {
-      if (rows < width) std::fill(target, target + k * width, 0.0f);
-      for (std::size_t i = 0; i < rows; ++i) {
-        for (std::size_t p = 0; p < k; ++p) target[p * width + i] = from[i * step + p * stepK];
-      }
-    }
-    target += k * width;
+template <bool kTransposed>
+TREEWARD_INLINE void columnOfRows(std::size_t m, std::size_t k, const float* a, std::size_t lda, const float* panel, float* c, std::size_t ldc, bool accumulate) {
+  const std::size_t step = kTransposed ? 1 : lda;
+  for (; m >= kRows; m -= kRows, a += kRows * step, c += kRows * ldc) rowsTimesPanel<6, kTransposed>(k, a, lda, panel, c, ldc, accumulate);
+  switch (m) {
+    case 5: return rowsTimesPanel<5, kTransposed>(k, a, lda, panel, c, ldc, accumulate);
+    case 4: return rowsTimesPanel<4, kTransposed>(k, a, lda, panel, c, ldc, accumulate);
+    case 3: return rowsTimesPanel<3, kTransposed>(k, a, lda, panel, c, ldc, accumulate);
+    case 2: return rowsTimesPanel<2, kTransposed>(k, a, lda, panel, c, ldc, accumulate);
+    case 1: return rowsTimesPanel<1, kTransposed>(k, a, lda, panel, c, ldc, accumulate);
+    default: return;
   }
 }
 
-struct Scratch {
-  std::vector<float> a = std::vector<float>((kBlockM + kRows) * kBlockK), b = std::vector<float>((kBlockN + kColumns) * kBlockK);
-};
+TREEWARD_INLINE float widen(float x) { return x; }
+TREEWARD_INLINE float widen(std::uint16_t bits) {
+  const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
+  float x;
+  std::memcpy(&x, &wide, sizeof x);
+  return x;
+}
 
 }  // namespace
 
-void gemm(Layout layoutA, Layout layoutB, std::size_t m, std::size_t n, std::size_t k, const float* a, std::size_t lda, const float* b,
-          std::size_t ldb, float* c, std::size_t ldc, bool accumulate) {
-  static thread_local Scratch scratch;
-  const std::size_t stepM = layoutA == Layout::plain ? lda : 1, stepAK = layoutA == Layout::plain ? 1 : lda;
-  const std::size_t stepN = layoutB == Layout::plain ? 1 : ldb, stepBK = layoutB == Layout::plain ? ldb : 1;
-  if (!accumulate) {
-    for (std::size_t i = 0; i < m; ++i) std::fill(c + i * ldc, c + i * ldc + n, 0.0f);
+TREEWARD_VECTOR_CLONES void multiplyPanel(Layout layoutA, std::size_t m, std::size_t k, const float* a, std::size_t lda, const float* panel, float* c,
+                                          std::size_t ldc, bool accumulate) {
+  if (layoutA == Layout::plain) columnOfRows<false>(m, k, a, lda, panel, c, ldc, accumulate);
+  else columnOfRows<true>(m, k, a, lda, panel, c, ldc, accumulate);
+}
+
+void multiplyPanels(Layout layoutA, std::size_t m, std::size_t n, std::size_t k, const float* a, std::size_t lda, const float* panels, float* c, std::size_t ldc,
+                    std::size_t panelStep, bool accumulate) {
+  for (std::size_t k0 = 0; k0 < k || k0 == 0; k0 += kDepth) {
+    const float* left = a + k0 * (layoutA == Layout::plain ? 1 : lda);
+    for (std::size_t j = 0; j < panelsOf(n); ++j) {
+      multiplyPanel(layoutA, m, std::min(kDepth, k - k0), left, lda, panels + (j * k + k0) * kPanel, c + j * panelStep, ldc, accumulate || k0 > 0);
+    }
   }
-  for (std::size_t n0 = 0; n0 < n; n0 += kBlockN) {
-    const std::size_t columns = std::min(kBlockN, n - n0);
-    for (std::size_t k0 = 0; k0 < k; k0 += kBlockK) {
-      const std::size_t depth = std::min(kBlockK, k - k0);
-      pack(columns, depth, b + n0 * stepN + k0 * stepBK, stepN, stepBK, kColumns, scratch.b.data());
-      for (std::size_t m0 = 0; m0 < m; m0 += kBlockM) {
-        const std::size_t rows = std::min(kBlockM, m - m0);
-        pack(rows, depth, a + m0 * stepM + k0 * stepAK, stepM, stepAK, kRows, scratch.a.data());
-        for (std::size_t j = 0; j < columns; j += kColumns) {
-          for (std::size_t i = 0; i < rows; i += kRows) {
-            float* to = c + (m0 + i) * ldc + n0 + j;
-            const float *left = scratch.a.data() + i * depth, *right = scratch.b.data() + j * depth;
-            if (rows - i >= kRows && columns - j >= kColumns) {
-              panel(depth, left, right, to, ldc);
-              continue;
-            }
-            float edge[kRows * kColumns] = {};
-            panel(depth, left, right, edge, kColumns);
-            for (std::size_t r = 0; r < std::min(kRows, rows - i); ++r) {
-              for (std::size_t q = 0; q < std::min(kColumns, columns - j); ++q) to[r * ldc + q] += edge[r * kColumns + q];
-            }
-          }
-        }
+}
+
+template <class Source>
+void packPanels(Layout layout, std::size_t n, std::size_t k, const Source* source, std::size_t stride, float* panels) {
+  for (std::size_t n0 = 0; n0 < n; n0 += kPanel, panels += k * kPanel) {
+    const std::size_t columns = std::min(kPanel, n - n0);
+    if (columns < kPanel) std::fill_n(panels, k * kPanel, 0.0f);
+    if (layout == Layout::plain) {
+      for (std::size_t p = 0; p < k; ++p) {
+        for (std::size_t j = 0; j < columns; ++j) panels[p * kPanel + j] = widen(source[p * stride + n0 + j]);
+      }
+    } else {
+      for (std::size_t j = 0; j < columns; ++j) {
+        for (std::size_t p = 0; p < k; ++p) panels[p * kPanel + j] = widen(source[(n0 + j) * stride + p]);
       }
     }
   }
 }
+
+template <class Source>
+void copyRows(std::size_t m, std::size_t n, const Source* from, std::size_t stride, float by, float* to, std::size_t strideTo) {
+  for (std::size_t i = 0; i < m; ++i) {
+    for (std::size_t j = 0; j < n; ++j) to[i * strideTo + j] = by * widen(from[i * stride + j]);
+  }
+}
+
+template void packPanels<float>(Layout, std::size_t, std::size_t, const float*, std::size_t, float*);
+template void packPanels<std::uint16_t>(Layout, std::size_t, std::size_t, const std::uint16_t*, std::size_t, float*);
+template void copyRows<float>(std::size_t, std::size_t, const float*, std::size_t, float, float*, std::size_t);
+template void copyRows<std::uint16_t>(std::size_t, std::size_t, const std::uint16_t*, std::size_t, float, float*, std::size_t);
 
 }  // namespace treeward

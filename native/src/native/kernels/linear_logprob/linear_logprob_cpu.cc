@@ -1,19 +1,23 @@
+// Tiles of the vocabulary are packed once and meet all tokens, block by block, so that packing is a small part of the products.
+// The softmax of a tile is folded into the token's; backward recomputes the logits of a tile.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <memory>
 #include <vector>
 
+#include "common/aligned.h"
 #include "common/gemm.h"
 #include "common/parallel.h"
 #include "common/target.h"
-#include "common/vector_math.h"
+#include "common/wide.h"
 #include "kernels/linear_logprob/linear_logprob.h"
 
 namespace treeward {
 namespace {
 
-constexpr std::size_t kTokens = 96, kVocabulary = 512;  // of one tile of logits
-constexpr std::size_t kBackwardTokens = 288;
+constexpr std::size_t kTokens = 96, kBackwardTokens = 192, kVocabulary = 256;  // of one tile of logits
+constexpr std::size_t kStride = kVocabulary + kPanel;    // of its rows: an odd number of cache lines
+constexpr float kLog2E = 1.44269504f;
 
 // Running softmax of one token: largest logit, sum of e^(z - largest), sum of (z - largest) e^(z - largest).
 struct Softmax {
@@ -36,53 +40,73 @@ void merge(Softmax& into, const Softmax& other) {
   into = {largest, a.sum + b.sum, a.weighted + b.weighted};
 }
 
-// Turns a row of h . w into logits; returns their softmax. `scratch` holds n values.
-TREEWARD_VECTOR_CLONES Softmax row(float* z, std::size_t n, const float* bias, float inverseTemperature, float* scratch) {
-  float largest = -INFINITY;
-  for (std::size_t v = 0; v < n; ++v) {
-    z[v] = (z[v] + (bias ? bias[v] : 0.0f)) * inverseTemperature;
-    largest = z[v] > largest ? z[v] : largest;
+// Turns a row of h . w into logits; returns their softmax. The row is filled up to whole vectors with -infinity.
+TREEWARD_VECTOR_CLONES Softmax softmaxRow(float* z, std::size_t n, const float* bias, float inverseTemperature) {
+  if (bias) {
+    for (std::size_t v = 0; v < n; ++v) z[v] += bias[v];
   }
-  Softmax s;
-  if (largest == -INFINITY) return s;
-  for (std::size_t v = 0; v < n; ++v) scratch[v] = z[v] - largest;
-  expInPlace(scratch, n);
-  float sum = 0.0f, weighted = 0.0f;
-  for (std::size_t v = 0; v < n; ++v) {
-    sum += scratch[v];
-    weighted += scratch[v] > 0.0f ? scratch[v] * (z[v] - largest) : 0.0f;
+  Wide most = Wide{} - INFINITY;
+  const std::size_t whole = n / kWide * kWide;
+  for (std::size_t v = 0; v < whole; v += kWide) {
+    const Wide x = load(z + v) * inverseTemperature;
+    store(z + v, x);
+    most = larger(x, most);
   }
-  s.largest = largest;
-  s.sum = static_cast<double>(sum);
-  s.weighted = static_cast<double>(weighted);
-  return s;
+  if (whole < n) {
+    for (std::size_t v = whole; v < n; ++v) z[v] *= inverseTemperature;
+    for (std::size_t v = n; v < whole + kWide; ++v) z[v] = -INFINITY;
+    most = larger(load(z + whole), most);
+  }
+  const float top = largest(most);
+  if (top == -INFINITY) return {};
+  Wide total{}, weighted{};
+  for (std::size_t v = 0; v < n; v += kWide) {
+    const Wide shifted = load(z + v) - top, e = exp2OfNegative(shifted * kLog2E);
+    total += e;
+    weighted += e == 0.0f ? e : e * shifted;  // 0 * infinity must not come up
+  }
+  return {top, static_cast<double>(sum(total)), static_cast<double>(sum(weighted))};
 }
 
-// Turns a row of logits into d loss / d (h . w + bias), given cotangents. `scratch` holds n values.
-TREEWARD_VECTOR_CLONES void gradientRow(float* z, std::size_t n, const float* bias, float inverseTemperature, float lse, float entropy,
-                                        float gradLogp, float gradEntropy, float* scratch) {
-  for (std::size_t v = 0; v < n; ++v) {
-    z[v] = (z[v] + (bias ? bias[v] : 0.0f)) * inverseTemperature - lse;
-    scratch[v] = z[v];
+struct TokenGradient {
+  float inverseTemperature, lse, entropy, gradLogp, gradEntropy;
+};
+
+// Turns a row of h . w into d loss / d (h . w + bias) but for the chosen token's share, given cotangents. Behind the row as above.
+TREEWARD_VECTOR_CLONES void gradientRow(float* z, std::size_t n, const float* bias, const TokenGradient& t) {
+  if (bias) {
+    for (std::size_t v = 0; v < n; ++v) z[v] += bias[v];
   }
-  expInPlace(scratch, n);
-  for (std::size_t v = 0; v < n; ++v) {
-    const float p = scratch[v];
-    z[v] = p > 0.0f ? -p * (gradLogp + gradEntropy * (z[v] + entropy)) * inverseTemperature : 0.0f;
+  const float byLogp = -t.gradLogp * t.inverseTemperature, byEntropy = -t.gradEntropy * t.inverseTemperature;
+  for (std::size_t v = 0; v < n; v += kWide) {
+    const Wide logp = load(z + v) * t.inverseTemperature - t.lse, p = exp2OfNegative(logp * kLog2E);
+    store(z + v, p == 0.0f ? p : p * (byLogp + byEntropy * (logp + t.entropy)));
   }
 }
 
-// The operand as float32: itself, or a converted copy.
-const float* asFloat(const void* data, std::size_t n, ElementType type, std::vector<float>& copy) {
-  if (type == ElementType::float32) return static_cast<const float*>(data);
-  copy.resize(n);
-  const auto* bits = static_cast<const std::uint16_t*>(data);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t wide = static_cast<std::uint32_t>(bits[i]) << 16;
-    std::memcpy(&copy[i], &wide, sizeof wide);
+// The operands as float32: tiles of the weights as panels, blocks of tokens as rows.
+class Operands {
+ public:
+  explicit Operands(const LinearLogprobInput& in) : in_(in) {}
+
+  // Rows [v0, v0 + n) of the weights as columns (D x n), or as rows (n x D).
+  void packWeights(Layout layout, std::size_t v0, std::size_t n, float* panels) const {
+    const std::size_t D = in_.hidden, columns = layout == Layout::plain ? D : n, depth = layout == Layout::plain ? n : D;
+    if (in_.type == ElementType::float32) packPanels(layout, columns, depth, static_cast<const float*>(in_.weight_VD) + v0 * D, D, panels);
+    else packPanels(layout, columns, depth, static_cast<const std::uint16_t*>(in_.weight_VD) + v0 * D, D, panels);
   }
-  return copy.data();
-}
+  void copyTokens(std::size_t first, std::size_t rows, float* to, std::size_t stride) const {
+    const std::size_t D = in_.hidden;
+    if (in_.type == ElementType::float32) copyRows(rows, D, static_cast<const float*>(in_.hidden_TD) + first * D, D, 1.0f, to, stride);
+    else copyRows(rows, D, static_cast<const std::uint16_t*>(in_.hidden_TD) + first * D, D, 1.0f, to, stride);
+  }
+  std::size_t paddedHidden() const { return panelsOf(in_.hidden) * kPanel; }
+  // Of copied tokens: an odd number of cache lines.
+  std::size_t tokenStride() const { return paddedHidden() + (panelsOf(in_.hidden) % 2 ? 0 : kPanel); }
+
+ private:
+  const LinearLogprobInput& in_;
+};
 
 }  // namespace
 
@@ -106,74 +130,93 @@ Status checkLinearLogprob(const LinearLogprobInput& in) {
 
 Status linearLogprobCpu(const LinearLogprobInput& in, const LinearLogprobOutput& out) {
   if (const Status status = checkLinearLogprob(in); !status.ok()) return status;
-  std::vector<float> hiddenCopy, weightCopy;
-  const float* hidden = asFloat(in.hidden_TD, in.tokens * in.hidden, in.type, hiddenCopy);
-  const float* weight = asFloat(in.weight_VD, in.vocabulary * in.hidden, in.type, weightCopy);
+  const Operands operands(in);
   const std::size_t blocks = (in.tokens + kTokens - 1) / kTokens;
-  parallelFor(blocks, 1, [&](std::size_t from, std::size_t to) {
-    std::vector<float> z(kTokens * kVocabulary), scratch(kVocabulary);
-    for (std::size_t b = from; b < to; ++b) {
-      const std::size_t first = b * kTokens, rows = std::min(kTokens, in.tokens - first);
-      std::vector<Softmax> softmax(rows);
-      std::vector<float> chosen(rows, 0.0f);
-      for (std::size_t v0 = 0; v0 < in.vocabulary; v0 += kVocabulary) {
-        const std::size_t n = std::min(kVocabulary, in.vocabulary - v0);
-        gemm(Layout::plain, Layout::transposed, rows, n, in.hidden, hidden + first * in.hidden, in.hidden, weight + v0 * in.hidden, in.hidden, z.data(), n,
-             false);
-        for (std::size_t r = 0; r < rows; ++r) {
-          merge(softmax[r], row(&z[r * n], n, in.bias_V ? in.bias_V + v0 : nullptr, in.inverseTemperature_T[first + r], scratch.data()));
-          const auto v = static_cast<std::size_t>(in.chosen_T[first + r]);
-          if (v >= v0 && v < v0 + n) chosen[r] = z[r * n + v - v0];
+  parallelFor(blocks, 1, [&](std::size_t from, std::size_t until) {
+    const std::size_t begin = from * kTokens, end = std::min(until * kTokens, in.tokens), stride = operands.tokenStride();
+    const AlignedFloats weights(kVocabulary * in.hidden), hidden(kTokens * stride), logits(kTokens * kStride);
+    std::vector<Softmax> softmax(end - begin);
+    std::vector<float> chosen(end - begin, 0.0f);
+    for (std::size_t v0 = 0; v0 < in.vocabulary; v0 += kVocabulary) {
+      const std::size_t n = std::min(kVocabulary, in.vocabulary - v0);
+      operands.packWeights(Layout::transposed, v0, n, weights.data());
+      for (std::size_t first = begin; first < end; first += kTokens) {
+        const std::size_t rows = std::min(kTokens, end - first);
+        operands.copyTokens(first, rows, hidden.data(), stride);
+        multiplyPanels(Layout::plain, rows, n, in.hidden, hidden.data(), stride, weights.data(), logits.data(), kStride, kPanel, false);
+        for (std::size_t t = first; t < first + rows; ++t) {
+          float* z = logits.data() + (t - first) * kStride;
+          merge(softmax[t - begin], softmaxRow(z, n, in.bias_V ? in.bias_V + v0 : nullptr, in.inverseTemperature_T[t]));
+          const auto v = static_cast<std::size_t>(in.chosen_T[t]);
+          if (v >= v0 && v < v0 + n) chosen[t - begin] = z[v - v0];
         }
       }
-      for (std::size_t r = 0; r < rows; ++r) {
-        const Softmax& s = softmax[r];
-        const double log = std::log(s.sum);
-        out.logp_T[first + r] = static_cast<float>((static_cast<double>(chosen[r]) - s.largest) - log);
-        out.entropy_T[first + r] = static_cast<float>(log - s.weighted / s.sum);
-        out.lse_T[first + r] = static_cast<float>(s.largest + log);
-      }
+    }
+    for (std::size_t t = begin; t < end; ++t) {
+      const Softmax& s = softmax[t - begin];
+      const double log = std::log(s.sum);
+      out.logp_T[t] = static_cast<float>((static_cast<double>(chosen[t - begin]) - static_cast<double>(s.largest)) - log);
+      out.entropy_T[t] = static_cast<float>(log - s.weighted / s.sum);
+      out.lse_T[t] = static_cast<float>(static_cast<double>(s.largest) + log);
     }
   });
   return {};
 }
 
+namespace {
+
+// Sums in panels, so that a product walks through memory: panel after panel of `rows` x 16.
+void addPanels(std::size_t rows, std::size_t columns, const float* panels, float* to) {
+  for (std::size_t d = 0; d < columns; ++d) {
+    const float* from = panels + d / kPanel * rows * kPanel + d % kPanel;
+    for (std::size_t r = 0; r < rows; ++r) to[r * columns + d] += from[r * kPanel];
+  }
+}
+
+}  // namespace
+
 Status linearLogprobBackwardCpu(const LinearLogprobInput& in, const LinearLogprobGradient& g) {
   if (const Status status = checkLinearLogprob(in); !status.ok()) return status;
-  std::vector<float> hiddenCopy, weightCopy;
-  const float* hidden = asFloat(in.hidden_TD, in.tokens * in.hidden, in.type, hiddenCopy);
-  const float* weight = asFloat(in.weight_VD, in.vocabulary * in.hidden, in.type, weightCopy);
-  const std::size_t D = in.hidden, V = in.vocabulary;
-  std::fill(g.gradWeight_VD, g.gradWeight_VD + V * D, 0.0f);
-  std::fill(g.gradHidden_TD, g.gradHidden_TD + in.tokens * D, 0.0f);
-  const std::size_t tiles = (V + kVocabulary - 1) / kVocabulary;
-  for (std::size_t first = 0; first < in.tokens; first += kBackwardTokens) {
-    const std::size_t rows = std::min(kBackwardTokens, in.tokens - first);
-    const float* h = hidden + first * D;
-    // Pieces of the vocabulary own their rows of the weights' gradient; each has its own share of the hidden states'.
-    const std::size_t shares = std::min<std::size_t>(threadCap(), tiles);
-    std::vector<float> share(shares > 1 ? shares * rows * D : 0, 0.0f);
-    parallelFor(shares, 1, [&](std::size_t from, std::size_t to) {
-      std::vector<float> z(rows * kVocabulary), scratch(kVocabulary);
-      for (std::size_t s = from; s < to; ++s) {
-        float* gradHidden = shares > 1 ? &share[s * rows * D] : g.gradHidden_TD + first * D;
-        for (std::size_t tile = tiles * s / shares; tile < tiles * (s + 1) / shares; ++tile) {
-          const std::size_t v0 = tile * kVocabulary, n = std::min(kVocabulary, V - v0);
-          const float* w = weight + v0 * D;
-          gemm(Layout::plain, Layout::transposed, rows, n, D, h, D, w, D, z.data(), n, false);
-          for (std::size_t r = 0; r < rows; ++r) {
-            const std::size_t t = first + r;
-            gradientRow(&z[r * n], n, in.bias_V ? in.bias_V + v0 : nullptr, in.inverseTemperature_T[t], g.lse_T[t], g.entropy_T[t], g.gradLogp_T[t],
-                        g.gradEntropy_T[t], scratch.data());
+  const Operands operands(in);
+  const std::size_t D = in.hidden, V = in.vocabulary, padded = operands.paddedHidden(), stride = operands.tokenStride();
+  // Shares of the vocabulary own their rows of the weights' gradient; each has its own part of the hidden states'.
+  const std::size_t tiles = (V + kVocabulary - 1) / kVocabulary, shares = std::min<std::size_t>(threadCap(), tiles);
+  std::vector<AlignedFloats> part(shares);
+  parallelFor(shares, 1, [&](std::size_t from, std::size_t until) {
+    const AlignedFloats columns(kVocabulary * D), rows(kVocabulary * padded), hidden(kBackwardTokens * stride), hiddenPanels(kBackwardTokens * padded),
+        logits(kBackwardTokens * kStride), gradWeight(kVocabulary * padded);
+    for (std::size_t s = from; s < until; ++s) {
+      part[s] = AlignedFloats(in.tokens * padded);
+      std::fill_n(part[s].data(), in.tokens * padded, 0.0f);
+      for (std::size_t tile = tiles * s / shares; tile < tiles * (s + 1) / shares; ++tile) {
+        const std::size_t v0 = tile * kVocabulary, n = std::min(kVocabulary, V - v0);
+        operands.packWeights(Layout::transposed, v0, n, columns.data());
+        operands.packWeights(Layout::plain, v0, n, rows.data());
+        for (std::size_t first = 0; first < in.tokens; first += kBackwardTokens) {
+          const std::size_t count = std::min(kBackwardTokens, in.tokens - first);
+          operands.copyTokens(first, count, hidden.data(), stride);
+          packPanels(Layout::plain, D, count, hidden.data(), stride, hiddenPanels.data());
+          float* z = logits.data();
+          multiplyPanels(Layout::plain, count, n, D, hidden.data(), stride, columns.data(), z, kStride, kPanel, false);
+          for (std::size_t t = first; t < first + count; ++t) {
+            float* row = z + (t - first) * kStride;
+            gradientRow(row, n, in.bias_V ? in.bias_V + v0 : nullptr, {in.inverseTemperature_T[t], g.lse_T[t], g.entropy_T[t], g.gradLogp_T[t], g.gradEntropy_T[t]});
             const auto v = static_cast<std::size_t>(in.chosen_T[t]);
-            if (v >= v0 && v < v0 + n) z[r * n + v - v0] += g.gradLogp_T[t] * in.inverseTemperature_T[t];
+            if (v >= v0 && v < v0 + n) row[v - v0] += g.gradLogp_T[t] * in.inverseTemperature_T[t];
           }
-          gemm(Layout::plain, Layout::plain, rows, D, n, z.data(), n, w, D, gradHidden, D, true);
-          gemm(Layout::transposed, Layout::plain, n, D, rows, z.data(), n, h, D, g.gradWeight_VD + v0 * D, D, true);
+          multiplyPanels(Layout::plain, count, D, n, z, kStride, rows.data(), part[s].data() + first * padded, kPanel, count * kPanel, true);
+          multiplyPanels(Layout::transposed, n, D, count, z, kStride, hiddenPanels.data(), gradWeight.data(), kPanel, n * kPanel, first > 0);
         }
+        std::fill_n(g.gradWeight_VD + v0 * D, n * D, 0.0f);
+        if (in.tokens > 0) addPanels(n, D, gradWeight.data(), g.gradWeight_VD + v0 * D);
       }
-    });
-    for (std::size_t i = 0; i < share.size(); ++i) g.gradHidden_TD[first * D + i % (rows * D)] += share[i];
+    }
+  });
+  std::fill_n(g.gradHidden_TD, in.tokens * D, 0.0f);
+  for (const AlignedFloats& sums : part) {
+    for (std::size_t first = 0; first < in.tokens; first += kBackwardTokens) {
+      addPanels(std::min(kBackwardTokens, in.tokens - first), D, sums.data() + first * padded, g.gradHidden_TD + first * D);
+    }
   }
   return {};
 }

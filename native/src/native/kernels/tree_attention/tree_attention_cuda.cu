@@ -24,15 +24,21 @@ struct View {
   float scale;
 };
 
+// By the complement, which turns the order round and, unlike the negative, exists for INT_MIN.
+__device__ __forceinline__ int warpMin(int x) { return ~cuda::warpMax(~x); }
+
 // One warp per block of `size` queries.
 __global__ void __launch_bounds__(32) queryRanges(TreeVisibility v, int queries, int size, QueryRange* range) {
   QueryRange r;
   const int first = static_cast<int>(blockIdx.x) * size;
   for (int q = first + static_cast<int>(threadIdx.x); q < min(first + size, queries); q += 32) r.add(queryPlace(v, static_cast<std::size_t>(q)));
-  r.minPosition = -cuda::warpMax(-r.minPosition);
+  r.minPosition = warpMin(r.minPosition);
   r.maxPosition = cuda::warpMax(r.maxPosition);
+  r.minStart = warpMin(r.minStart);
   r.maxStart = cuda::warpMax(r.maxStart);
-  r.minFirst = -cuda::warpMax(-r.minFirst);
+  r.minFirst = warpMin(r.minFirst);
+  r.maxFirst = cuda::warpMax(r.maxFirst);
+  r.minLast = warpMin(r.minLast);
   r.maxLast = cuda::warpMax(r.maxLast);
   if (threadIdx.x == 0) range[blockIdx.x] = r;
 }
@@ -41,9 +47,10 @@ __global__ void __launch_bounds__(32) keyRanges(TreeVisibility v, int keys, KeyR
   KeyRange r;
   const int first = static_cast<int>(blockIdx.x) * kRows;
   for (int k = first + static_cast<int>(threadIdx.x); k < min(first + kRows, keys); k += 32) r.add(v.end_K[k], v.finish_K ? v.finish_K[k] : INT_MAX);
-  r.minEnd = -cuda::warpMax(-r.minEnd);
+  r.minEnd = warpMin(r.minEnd);
   r.maxEnd = cuda::warpMax(r.maxEnd);
-  r.minFinish = -cuda::warpMax(-r.minFinish);
+  r.minFinish = warpMin(r.minFinish);
+  r.maxFinish = cuda::warpMax(r.maxFinish);
   if (threadIdx.x == 0) range[blockIdx.x] = r;
 }
 
@@ -139,7 +146,7 @@ __global__ void __launch_bounds__(kThreads) forwardKernel(View in, TreeAttention
     const int k1 = min(k0 + kRows, in.keys);
     const KeyRange keyRange = in.keyRange[k0 / kRows];
     if (!mayMeet(range, keyRange, k0, k1)) continue;  // the same for the whole block
-    const bool masked = k1 - k0 < kRows || !allVisible(range, keyRange, k1);
+    const bool masked = k1 - k0 < kRows || !allVisible(range, keyRange, k0, k1);
     __syncthreads();
     loadTile<T, T, D, kRows>(keys, static_cast<const T*>(in.key), k0, in.keys, in.keyHeads, keyHead);
     loadTile<T, T, D, kRows>(values, static_cast<const T*>(in.value), k0, in.keys, in.keyHeads, keyHead);
@@ -238,7 +245,7 @@ __global__ void __launch_bounds__(kThreads) queryGradientKernel(View in, TreeAtt
     const int k1 = min(k0 + kRows, in.keys);
     const KeyRange keyRange = in.keyRange[k0 / kRows];
     if (!mayMeet(range, keyRange, k0, k1)) continue;
-    const bool masked = k1 - k0 < kRows || !allVisible(range, keyRange, k1);
+    const bool masked = k1 - k0 < kRows || !allVisible(range, keyRange, k0, k1);
     __syncthreads();
     loadTile<T, T, D, kRows>(keys, static_cast<const T*>(in.key), k0, in.keys, in.keyHeads, keyHead);
     loadTile<T, T, D, kRows>(values, static_cast<const T*>(in.value), k0, in.keys, in.keyHeads, keyHead);
@@ -291,7 +298,7 @@ __global__ void __launch_bounds__(kThreads) keyGradientKernel(View in, TreeAtten
     const int q1 = min(q0 + kColumns, in.queries);
     const QueryRange range = in.range32[q0 / kColumns];
     if (!mayMeet(range, keyRange, k0, k1)) continue;
-    const bool masked = k1 - k0 < kRows || q1 - q0 < kColumns || !allVisible(range, keyRange, k1);
+    const bool masked = k1 - k0 < kRows || q1 - q0 < kColumns || !allVisible(range, keyRange, k0, k1);
     for (int head = keyHead * group; head < (keyHead + 1) * group; ++head) {
       __syncthreads();
       loadTile<T, T, D, kColumns>(queries, static_cast<const T*>(in.query), q0, in.queries, in.heads, head);
