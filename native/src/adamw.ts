@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /** N values each. */
@@ -62,7 +62,8 @@ export function adamwCoefficients(options: AdamwOptions): Float32Array {
 export function adamw(arrays: AdamwArrays, options: AdamwOptions): void {
   const { binding, backend } = loadBinding(lengthOf(arrays, 'param_N'), WORTHWHILE);
   const coefficients = adamwCoefficients(options);
-  guarded(() => {
-    binding.adamw(arrays, { coefficients }, backend);
-  });
+  return guarded(() => binding.adamw(arrays, { coefficients }, backend));
 }
+
+/** `adamw` off the JavaScript thread: see `promised`. */
+export const adamwAsync = promised(adamw);

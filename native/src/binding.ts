@@ -45,7 +45,10 @@ export type CudaInfo =
       memoryBytes: number;
     };
 
-/** What `treeward.node` exports, typed by hand in this one place. Changing it means raising both version numbers. */
+/**
+ * What `treeward.node` exports, typed by hand in this one place. Changing it means raising both version numbers. Every operator
+ * stands beside a twin with `Async` behind its name, which `promised` of call.ts calls.
+ */
 export interface Binding {
   interfaceVersion: number;
   buildInfo(): { compiler: string; napi: number; threads: number };

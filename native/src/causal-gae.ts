@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { NativeError } from './errors.js';
 import { loadBinding } from './load-binding.js';
 
@@ -52,6 +52,9 @@ export function causalGae(input: CausalGaeInput, options: CausalGaeOptions): Cau
   const { binding, backend } = loadBinding(lengthOf(input, 'values_T'), WORTHWHILE_T);
   return guarded(() => binding.causalGae(input, options, backend));
 }
+
+/** `causalGae` off the JavaScript thread: see `promised`. */
+export const causalGaeAsync = promised(causalGae);
 
 /** The causal order of one rollout, as tree-recovery gives it: successors are positions among the rollout's calls. */
 export interface CausalOrderLike {

@@ -1,7 +1,8 @@
-export { adamw, adamwCoefficients, type AdamwArrays, type AdamwOptions } from './adamw.js';
+export { adamw, adamwAsync, adamwCoefficients, type AdamwArrays, type AdamwOptions } from './adamw.js';
 export type { Backend, CudaInfo } from './binding.js';
 export {
   causalGae,
+  causalGaeAsync,
   joinCausalOrders,
   type CausalGaeInput,
   type CausalGaeOptions,
@@ -12,7 +13,9 @@ export { NativeError, type NativeErrorCode } from './errors.js';
 export { getBackendInfo, type BackendInfo } from './load-binding.js';
 export {
   linearLogprob,
+  linearLogprobAsync,
   linearLogprobBackward,
+  linearLogprobBackwardAsync,
   type LinearLogprobBackwardInput,
   type LinearLogprobGradients,
   type LinearLogprobInput,
@@ -21,6 +24,7 @@ export {
 } from './linear-logprob.js';
 export {
   policyLoss,
+  policyLossAsync,
   type PolicyLossInput,
   type PolicyLossOptions,
   type PolicyLossResult,
@@ -28,28 +32,34 @@ export {
 } from './policy-loss.js';
 export {
   rmsNorm,
+  rmsNormAsync,
   rmsNormBackward,
+  rmsNormBackwardAsync,
   type RmsNormBackwardInput,
   type RmsNormGradients,
   type RmsNormInput,
   type RmsNormOptions,
   type RmsNormResult,
 } from './rms-norm.js';
-export { rope, ropeBackward, ropeTables, type RopeInput, type RopeOptions } from './rope.js';
+export { rope, ropeAsync, ropeBackward, ropeBackwardAsync, ropeTables, type RopeInput, type RopeOptions } from './rope.js';
 export {
   swiglu,
+  swigluAsync,
   swigluBackward,
+  swigluBackwardAsync,
   type SwigluBackwardInput,
   type SwigluGradients,
   type SwigluInput,
 } from './swiglu.js';
 export {
   treeAttention,
+  treeAttentionAsync,
   treeAttentionBackward,
+  treeAttentionBackwardAsync,
   type TreeAttentionBackwardInput,
   type TreeAttentionGradients,
   type TreeAttentionInput,
   type TreeAttentionOptions,
   type TreeAttentionResult,
 } from './tree-attention.js';
-export { valueLoss, type ValueLossInput, type ValueLossOptions, type ValueLossResult } from './value-loss.js';
+export { valueLoss, valueLossAsync, type ValueLossInput, type ValueLossOptions, type ValueLossResult } from './value-loss.js';

@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /**
@@ -68,6 +68,9 @@ export function linearLogprob(input: LinearLogprobInput, options: LinearLogprobO
   return guarded(() => binding.linearLogprob(input, options, backend));
 }
 
+/** `linearLogprob` off the JavaScript thread: see `promised`. */
+export const linearLogprobAsync = promised(linearLogprob);
+
 /** Gradients of `linearLogprob` with respect to hidden states and weights. @throws as `linearLogprob` */
 export function linearLogprobBackward(
   input: LinearLogprobBackwardInput,
@@ -76,3 +79,6 @@ export function linearLogprobBackward(
   const { binding, backend } = loadBinding(work(input), WORTHWHILE);
   return guarded(() => binding.linearLogprobBackward(input, options, backend));
 }
+
+/** `linearLogprobBackward` off the JavaScript thread: see `promised`. */
+export const linearLogprobBackwardAsync = promised(linearLogprobBackward);

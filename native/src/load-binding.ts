@@ -82,14 +82,32 @@ export function resolveBackend(wanted: string | undefined, cuda: CudaInfo): Back
   });
 }
 
-let loaded: (Loaded & { backend: Backend; forced: boolean }) | undefined;
+let loaded: (Loaded & { twins: Binding; backend: Backend; forced: boolean }) | undefined;
+let twinsWanted = false;
+
+/** The asynchronous twins of all operators under the operators' own names. */
+function twinsOf(binding: Binding): Binding {
+  const functions = binding as unknown as Record<string, unknown>;
+  const twins = Object.keys(functions).filter((name) => `${name}Async` in functions);
+  return { ...binding, ...Object.fromEntries(twins.map((name) => [name, functions[`${name}Async`]])) };
+}
+
+/** Runs an operator's function so that the binding it loads is that of the twins: what it returns is then a promise. */
+export function withTwins<T>(call: () => T): T {
+  twinsWanted = true;
+  try {
+    return call();
+  } finally {
+    twinsWanted = false;
+  }
+}
 
 function load(): NonNullable<typeof loaded> {
   if (!loaded) {
     const wanted = process.env['TREEWARD_NATIVE_BACKEND'];
     const found = loadFrom(candidatePaths());
     const backend = resolveBackend(wanted, found.binding.cudaInfo());
-    loaded = { ...found, backend, forced: wanted === 'cuda' };
+    loaded = { ...found, twins: twinsOf(found.binding), backend, forced: wanted === 'cuda' };
   }
   return loaded;
 }
@@ -99,8 +117,10 @@ function load(): NonNullable<typeof loaded> {
  * GPU when there is one and the work is worth the copies, i.e. at least `worthwhile`.
  */
 export function loadBinding(work: number, worthwhile: number): { binding: Binding; backend: Backend } {
-  const { binding, backend, forced } = load();
-  return { binding, backend: backend === 'cuda' && (forced || work >= worthwhile) ? 'cuda' : 'cpu' };
+  const promise = twinsWanted;
+  twinsWanted = false; // for this operator only, not for one that a getter among its arguments calls
+  const { binding, twins, backend, forced } = load();
+  return { binding: promise ? twins : binding, backend: backend === 'cuda' && (forced || work >= worthwhile) ? 'cuda' : 'cpu' };
 }
 
 /** What computes, for `doctor` and for every benchmark row. @throws NativeError NATIVE_E_LOAD, NATIVE_E_BACKEND */

@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /** T tokens, all arrays of length T. Where `mask_T` is 0 the other arrays are not read and may hold NaN. */
@@ -109,3 +109,6 @@ export function policyLoss(input: PolicyLossInput, options: PolicyLossOptions): 
   const { binding, backend } = loadBinding(lengthOf(input, 'logp_T'), WORTHWHILE_T);
   return guarded(() => binding.policyLoss(input, options, backend));
 }
+
+/** `policyLoss` off the JavaScript thread: see `promised`. */
+export const policyLossAsync = promised(policyLoss);

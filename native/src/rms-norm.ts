@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /** R rows of D values; G gains, row r has gain r mod G (heads next to each other with gains of their own). */
@@ -61,6 +61,9 @@ export function rmsNorm(input: RmsNormInput, options: RmsNormOptions): RmsNormRe
   return guarded(() => binding.rmsNorm(input, options, backend));
 }
 
+/** `rmsNorm` off the JavaScript thread: see `promised`. */
+export const rmsNormAsync = promised(rmsNorm);
+
 /**
  * Gradients of `rmsNorm`: with n = x · scale and g = ∂y · gain, ∂x = scale · (g − n · mean(n · g)) + addend, ∂gain = Σ_r ∂y · n.
  *
@@ -70,3 +73,6 @@ export function rmsNormBackward(input: RmsNormBackwardInput, options: RmsNormOpt
   const { binding, backend } = loadBinding(lengthOf(input, 'gradY_RD'), WORTHWHILE);
   return guarded(() => binding.rmsNormBackward(input, options, backend));
 }
+
+/** `rmsNormBackward` off the JavaScript thread: see `promised`. */
+export const rmsNormBackwardAsync = promised(rmsNormBackward);

@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /** T tokens of H heads of D values, F frequencies (2F ≤ D: the rest of a head passes), P positions. */
@@ -59,8 +59,14 @@ export function rope(input: RopeInput, options: RopeOptions): Float32Array {
   return guarded(() => binding.rope(input, options, backend));
 }
 
+/** `rope` off the JavaScript thread: see `promised`. */
+export const ropeAsync = promised(rope);
+
 /** Gradient of `rope`: turns back what `x_THD` holds, the gradient of its result. @throws as `rope` */
 export function ropeBackward(input: RopeInput, options: RopeOptions): Float32Array {
   const { binding, backend } = loadBinding(lengthOf(input, 'x_THD'), WORTHWHILE);
   return guarded(() => binding.rope(input, { ...options, direction: 'inverse' }, backend));
 }
+
+/** `ropeBackward` off the JavaScript thread: see `promised`. */
+export const ropeBackwardAsync = promised(ropeBackward);

@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /** N values; both float32, or both bfloat16 as Uint16Array. */
@@ -29,8 +29,14 @@ export function swiglu(input: SwigluInput): Float32Array {
   return guarded(() => binding.swiglu(input, {}, backend));
 }
 
+/** `swiglu` off the JavaScript thread: see `promised`. */
+export const swigluAsync = promised(swiglu);
+
 /** Gradients of `swiglu`. The sigmoid is computed again: only gate and up need to be kept. @throws as `swiglu` */
 export function swigluBackward(input: SwigluBackwardInput): SwigluGradients {
   const { binding, backend } = loadBinding(lengthOf(input, 'gate_N'), WORTHWHILE);
   return guarded(() => binding.swigluBackward(input, {}, backend));
 }
+
+/** `swigluBackward` off the JavaScript thread: see `promised`. */
+export const swigluBackwardAsync = promised(swigluBackward);

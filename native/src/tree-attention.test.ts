@@ -1,6 +1,10 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { treeAttention, treeAttentionBackward, type TreeAttentionInput } from './index.js';
+import { candidatePaths } from './load-binding.js';
+import { bfloat16 } from './testing/close.js';
 import { implementations } from './testing/implementations.js';
 import { isVisible, treeAttentionReference } from './testing/tree-attention-reference.js';
 
@@ -165,6 +169,62 @@ describe.each(implementations)('$name', ({ binding, backend, single }) => {
     expect([...gradients.gradValue_KJD]).toEqual(Array<number>(32).fill(1));
     expect(gradients.gradQuery_QHD.every((g) => Math.abs(g) < 1e-6)).toBe(true);
   });
+});
+
+test.each(implementations)('bfloat16 operands: $name', ({ binding, backend }) => {
+  fc.assert(
+    fc.property(forests, (packed) => {
+      const full = operands(packed, 2, 1, 32);
+      const options = { heads: 2, keyHeads: 1, dim: 32 };
+      const halves = [full.query_QHD, full.key_KJD, full.value_KJD].map((x) => bfloat16(x as Float32Array));
+      const with3 = <T>([query_QHD, key_KJD, value_KJD]: T[]): Record<'query_QHD' | 'key_KJD' | 'value_KJD', T> => ({
+        query_QHD: query_QHD!,
+        key_KJD: key_KJD!,
+        value_KJD: value_KJD!,
+      });
+      const input = { ...full, ...with3(halves.map(({ bits }) => bits)) };
+      const forward = binding.treeAttention(input, options, backend);
+      const got = binding.treeAttentionBackward({ ...input, ...forward }, options, backend);
+      const want = treeAttentionReference(
+        { ...full, ...with3(halves.map(({ values }) => values)) },
+        options,
+        full.gradOutput_QHD,
+      );
+      // On CUDA the softmax and its gradient are rounded to bfloat16 between products.
+      const absolute = backend === 'cpu' ? 3e-5 : 0.08;
+      close(forward.output_QHD, want.output_QHD, absolute, 'output');
+      close(got.gradQuery_QHD, want.gradQuery_QHD, absolute, 'gradQuery');
+      close(got.gradKey_KJD, want.gradKey_KJD, absolute, 'gradKey');
+    }),
+    { numRuns: 6 },
+  );
+});
+
+test('two threads: the same results, and equal bits in every run', () => {
+  const script = `
+    const binding = require(process.argv[1]), T = 700;
+    const floats = (n, s) => Float32Array.from({ length: n }, (_, i) => Math.sin(s + i * 12.9898));
+    const options = { heads: 4, keyHeads: 2, dim: 32 };
+    const input = {
+      query_QHD: floats(T * 128, 1), key_KJD: floats(T * 64, 2), value_KJD: floats(T * 64, 3),
+      position_Q: Int32Array.from({ length: T }, (_, t) => t),
+      end_K: Int32Array.from({ length: T }, (_, k) => (k < 300 ? T : 300 + (Math.floor((k - 300) / 100) + 1) * 100)),
+    };
+    const run = () => {
+      const forward = binding.treeAttention(input, options);
+      const back = binding.treeAttentionBackward({ ...input, ...forward, gradOutput_QHD: input.query_QHD }, options);
+      return [forward.output_QHD, back.gradQuery_QHD, back.gradKey_KJD, back.gradValue_KJD].flatMap((x) => [...x]);
+    };
+    const first = run();
+    if (run().some((x, i) => !Object.is(x, first[i]))) throw new Error('bits differ between runs');
+    process.stdout.write(JSON.stringify(first));`;
+  const path = candidatePaths().find((candidate) => existsSync(candidate))!;
+  const [one, two] = ['1', '2'].map((threads) => {
+    const env = { ...process.env, TREEWARD_NATIVE_THREADS: threads };
+    const output = execFileSync(process.execPath, ['-e', script, path], { env, encoding: 'utf8', maxBuffer: 1 << 28 });
+    return JSON.parse(output) as number[];
+  });
+  close(two!, one!, 1e-5, 'two threads');
 });
 
 test('any head size on the CPU', () => {

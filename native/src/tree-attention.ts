@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /**
@@ -80,6 +80,9 @@ export function treeAttention(input: TreeAttentionInput, options: TreeAttentionO
   return guarded(() => binding.treeAttention(input, options, backend));
 }
 
+/** `treeAttention` off the JavaScript thread: see `promised`. */
+export const treeAttentionAsync = promised(treeAttention);
+
 /** Gradients of `treeAttention` with respect to queries, keys and values. @throws as `treeAttention` */
 export function treeAttentionBackward(
   input: TreeAttentionBackwardInput,
@@ -88,3 +91,6 @@ export function treeAttentionBackward(
   const { binding, backend } = choose(input, options);
   return guarded(() => binding.treeAttentionBackward(input, options, backend));
 }
+
+/** `treeAttentionBackward` off the JavaScript thread: see `promised`. */
+export const treeAttentionBackwardAsync = promised(treeAttentionBackward);

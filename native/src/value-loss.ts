@@ -1,4 +1,4 @@
-import { guarded, lengthOf } from './call.js';
+import { guarded, lengthOf, promised } from './call.js';
 import { loadBinding } from './load-binding.js';
 
 /** T tokens, all arrays of length T. Where `mask_T` is 0 the other arrays are not read and may hold NaN. */
@@ -46,3 +46,6 @@ export function valueLoss(input: ValueLossInput, options: ValueLossOptions): Val
   const { binding, backend } = loadBinding(lengthOf(input, 'values_T'), WORTHWHILE_T);
   return guarded(() => binding.valueLoss(input, options, backend));
 }
+
+/** `valueLoss` off the JavaScript thread: see `promised`. */
+export const valueLossAsync = promised(valueLoss);

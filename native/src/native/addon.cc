@@ -2,8 +2,11 @@
 // any pointer is used, so that no argument from JavaScript can crash the process.
 #include <napi.h>
 
+#include <string>
+
 #include "common/parallel.h"
 #include "cuda/device_info.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace {
@@ -40,22 +43,28 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   const auto add = [&](const char* name, Napi::Value (*function)(const Napi::CallbackInfo&)) {
     exports.Set(name, Napi::Function::New(env, function, name));
   };
+  // Every operator twice: f, and fAsync behind a promise.
+  const auto addOperator = [&](const std::string& name, treeward::node::Operator function) {
+    void* data = reinterpret_cast<void*>(function);
+    exports.Set(name, Napi::Function::New(env, treeward::node::synchronously, name, data));
+    exports.Set(name + "Async", Napi::Function::New(env, treeward::node::asynchronously, name + "Async", data));
+  };
   exports.Set("interfaceVersion", kInterfaceVersion);
   add("buildInfo", buildInfo);
   add("cudaInfo", cudaInfo);
-  add("policyLoss", treeward::node::policyLoss);
-  add("valueLoss", treeward::node::valueLoss);
-  add("causalGae", treeward::node::causalGae);
-  add("linearLogprob", treeward::node::linearLogprob);
-  add("linearLogprobBackward", treeward::node::linearLogprobBackward);
-  add("treeAttention", treeward::node::treeAttention);
-  add("treeAttentionBackward", treeward::node::treeAttentionBackward);
-  add("rmsNorm", treeward::node::rmsNorm);
-  add("rmsNormBackward", treeward::node::rmsNormBackward);
-  add("rope", treeward::node::rope);
-  add("swiglu", treeward::node::swiglu);
-  add("swigluBackward", treeward::node::swigluBackward);
-  add("adamw", treeward::node::adamw);
+  addOperator("policyLoss", treeward::node::policyLoss);
+  addOperator("valueLoss", treeward::node::valueLoss);
+  addOperator("causalGae", treeward::node::causalGae);
+  addOperator("linearLogprob", treeward::node::linearLogprob);
+  addOperator("linearLogprobBackward", treeward::node::linearLogprobBackward);
+  addOperator("treeAttention", treeward::node::treeAttention);
+  addOperator("treeAttentionBackward", treeward::node::treeAttentionBackward);
+  addOperator("rmsNorm", treeward::node::rmsNorm);
+  addOperator("rmsNormBackward", treeward::node::rmsNormBackward);
+  addOperator("rope", treeward::node::rope);
+  addOperator("swiglu", treeward::node::swiglu);
+  addOperator("swigluBackward", treeward::node::swigluBackward);
+  addOperator("adamw", treeward::node::adamw);
   return exports;
 }
 

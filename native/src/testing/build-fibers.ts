@@ -10,7 +10,7 @@ const native = fileURLToPath(new URL('../..', import.meta.url));
 
 const variants = [
   { folder: 'fibers', sanitize: '', targets: ['treeward', 'fiber_cases', 'device_check'] },
-  { folder: 'fibers-address', sanitize: 'address', targets: ['fiber_cases', 'device_check'] },
+  { folder: 'fibers-address', sanitize: 'address', targets: ['treeward', 'fiber_cases', 'device_check'] },
   { folder: 'fibers-thread', sanitize: 'thread', targets: ['fiber_cases'] },
 ];
 

@@ -10,6 +10,7 @@ namespace treeward {
 namespace {
 
 constexpr std::size_t kRows = 6;      // of the small kernel: 6 x 16 sums fill twelve registers
+constexpr std::size_t kPiece = 64;    // of k that packing transposes at a time
 constexpr std::size_t kDepth = 256;   // of k that stays in the first-level cache: a panel of 16 KiB
 
 // c[R x 16] (+)= a panel, the sums in registers over all of k.
@@ -85,8 +86,12 @@ void packPanels(Layout layout, std::size_t n, std::size_t k, const Source* sourc
         for (std::size_t j = 0; j < columns; ++j) panels[p * kPanel + j] = widen(source[p * stride + n0 + j]);
       }
     } else {
-      for (std::size_t j = 0; j < columns; ++j) {
-        for (std::size_t p = 0; p < k; ++p) panels[p * kPanel + j] = widen(source[(n0 + j) * stride + p]);
+      // In pieces whose lines stay in the first-level cache until all columns have been written.
+      for (std::size_t p0 = 0; p0 < k; p0 += kPiece) {
+        const std::size_t until = std::min(k, p0 + kPiece);
+        for (std::size_t j = 0; j < columns; ++j) {
+          for (std::size_t p = p0; p < until; ++p) panels[p * kPanel + j] = widen(source[(n0 + j) * stride + p]);
+        }
       }
     }
   }

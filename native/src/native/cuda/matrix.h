@@ -192,54 +192,51 @@ struct Mma<bf16> {
 template <>
 struct Mma<float> {
   // Two steps of k = 8. Within a step the slots of k are 2t (first) and 2t + 1 (second).
-  struct A {
-    unsigned high[8], low[8];
+  template <int kCount>
+  struct Split {
+    unsigned high[kCount], low[kCount];
   };
-  struct B {
-    unsigned high[4], low[4];
-  };
+  template <int kCount>
+  static __device__ __forceinline__ Split<kCount> split(const float (&x)[kCount]) {
+    Split<kCount> s;
+    for (int i = 0; i < kCount; ++i) {
+      s.high[i] = toTf32(x[i]);
+      s.low[i] = toTf32(x[i] - __uint_as_float(s.high[i]));
+    }
+    return s;
+  }
+  using A = Split<8>;
+  using B = Split<4>;
 
-  static __device__ __forceinline__ void split(float x, unsigned* high, unsigned* low) {
-    *high = toTf32(x);
-    *low = toTf32(x - __uint_as_float(*high));
+  // A lane's elements of one row of a, or of one column of b: k = 2t, 2t + 1, 2t + 8, 2t + 9.
+  struct Pairs {
+    float k0, k1, k8, k9;
+  };
+  // k lies along rows, or across them.
+  static __device__ __forceinline__ Pairs along(const float* s, int stride, int g, int t) {
+    const float* p = s + g * stride + 2 * t;
+    const float2 first = *reinterpret_cast<const float2*>(p), second = *reinterpret_cast<const float2*>(p + 8);
+    return {first.x, first.y, second.x, second.y};
   }
-  static __device__ __forceinline__ A splitA(const float* x) {
-    A a;
-    for (int i = 0; i < 8; ++i) split(x[i], &a.high[i], &a.low[i]);
-    return a;
+  static __device__ __forceinline__ Pairs across(const float* s, int stride, int g, int t) {
+    const float* p = s + 2 * t * stride + g;
+    return {p[0], p[stride], p[8 * stride], p[9 * stride]};
   }
-  static __device__ __forceinline__ B splitB(const float* x) {
-    B b;
-    for (int i = 0; i < 4; ++i) split(x[i], &b.high[i], &b.low[i]);
-    return b;
+  static __device__ __forceinline__ B column(const Pairs& x) { return split({x.k0, x.k1, x.k8, x.k9}); }
+  static __device__ __forceinline__ A rows(const Pairs& x, const Pairs& eightBelow) {
+    return split({x.k0, eightBelow.k0, x.k1, eightBelow.k1, x.k8, eightBelow.k8, x.k9, eightBelow.k9});
   }
 
   static __device__ __forceinline__ A loadA(const float* s, int stride, int g, int t) {
-    const float *low = s + g * stride + 2 * t, *high = low + 8 * stride;
-    const float2 a = *reinterpret_cast<const float2*>(low), b = *reinterpret_cast<const float2*>(high);
-    const float2 c = *reinterpret_cast<const float2*>(low + 8), d = *reinterpret_cast<const float2*>(high + 8);
-    const float x[8] = {a.x, b.x, a.y, b.y, c.x, d.x, c.y, d.y};
-    return splitA(x);
+    return rows(along(s, stride, g, t), along(s + 8 * stride, stride, g, t));
   }
   static __device__ __forceinline__ A loadATransposed(const float* s, int stride, int g, int t) {
-    const float *p = s + 2 * t * stride + g, *q = p + stride, *r = p + 8 * stride, *u = r + stride;
-    const float x[8] = {p[0], p[8], q[0], q[8], r[0], r[8], u[0], u[8]};
-    return splitA(x);
+    return rows(across(s, stride, g, t), across(s + 8, stride, g, t));
   }
-  static __device__ __forceinline__ B loadB(const float* s, int stride, int g, int t) {
-    const float* p = s + g * stride + 2 * t;
-    const float2 a = *reinterpret_cast<const float2*>(p), b = *reinterpret_cast<const float2*>(p + 8);
-    const float x[4] = {a.x, a.y, b.x, b.y};
-    return splitB(x);
-  }
-  static __device__ __forceinline__ B loadBTransposed(const float* s, int stride, int g, int t) {
-    const float* p = s + 2 * t * stride + g;
-    const float x[4] = {p[0], p[stride], p[8 * stride], p[9 * stride]};
-    return splitB(x);
-  }
+  static __device__ __forceinline__ B loadB(const float* s, int stride, int g, int t) { return column(along(s, stride, g, t)); }
+  static __device__ __forceinline__ B loadBTransposed(const float* s, int stride, int g, int t) { return column(across(s, stride, g, t)); }
   static __device__ __forceinline__ A fromAccumulators(const float* left, const float* right) {
-    const float x[8] = {left[0], left[2], left[1], left[3], right[0], right[2], right[1], right[3]};
-    return splitA(x);
+    return rows({left[0], left[1], right[0], right[1]}, {left[2], left[3], right[2], right[3]});
   }
   static __device__ __forceinline__ void multiply(float* c, const A& a, const B& b) {
     for (int step = 0; step < 2; ++step) {

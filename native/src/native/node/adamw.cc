@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -26,8 +27,7 @@ Napi::Value adamw(const Napi::CallbackInfo& info) {
   AdamwCoefficients coefficients;
   std::memcpy(&coefficients, numbers.data, sizeof coefficients);
   const AdamwArrays a{arrays[0].size, arrays[0].data, arrays[1].data, arrays[2].data, arrays[3].data, arrays[0].data, arrays[2].data, arrays[3].data};
-  run(env, [&] { return (onCuda ? adamwCuda : adamwCpu)(a, coefficients); });
-  return env.Undefined();
+  return run(env, env.Undefined(), [=] { return (onCuda ? adamwCuda : adamwCpu)(a, coefficients); });
 }
 
 }  // namespace treeward::node

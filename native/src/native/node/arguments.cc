@@ -3,20 +3,10 @@
 #include <cmath>
 
 #include "cuda/device_info.h"
+#include "node/call.h"
 
 namespace treeward::node {
 namespace {
-
-const char* codeOf(Fault fault) {
-  switch (fault) {
-    case Fault::length: return "NATIVE_E_LENGTH";
-    case Fault::option: return "NATIVE_E_OPTION";
-    case Fault::cycle: return "NATIVE_E_CYCLE";
-    case Fault::value:
-    case Fault::none: break;
-  }
-  return "NATIVE_E_VALUE";
-}
 
 template <class Array, class Element>
 View<Element> view(const Napi::Value& value, const char* name, napi_typedarray_type type, const char* typeName) {
@@ -24,6 +14,7 @@ View<Element> view(const Napi::Value& value, const char* name, napi_typedarray_t
     throw fail(value.Env(), "NATIVE_E_TYPE", std::string(name) + " must be a " + typeName);
   }
   Array array = value.As<Array>();
+  keep(array, name);
   return {array.Data(), array.ElementLength()};
 }
 
@@ -72,7 +63,8 @@ View<float> float32(const Napi::Value& value, const char* name) {
   return view<Napi::Float32Array, float>(value, name, napi_float32_array, "Float32Array");
 }
 View<std::int32_t> int32(const Napi::Value& value, const char* name) {
-  return view<Napi::Int32Array, std::int32_t>(value, name, napi_int32_array, "Int32Array");
+  const View<std::int32_t> given = view<Napi::Int32Array, std::int32_t>(value, name, napi_int32_array, "Int32Array");
+  return {steady(given.data, given.size), given.size};
 }
 View<float> optionalFloat32(const Napi::Value& value, const char* name) {
   return value.IsUndefined() ? View<float>{} : float32(value, name);
@@ -84,10 +76,12 @@ View<std::int32_t> optionalInt32(const Napi::Value& value, const char* name) {
 Elements elements(const Napi::Value& value, const char* name) {
   if (value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_uint16_array) {
     Napi::Uint16Array array = value.As<Napi::Uint16Array>();
+    keep(array, name);
     return {array.Data(), array.ElementLength(), ElementType::bfloat16};
   }
   if (value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_float32_array) {
     Napi::Float32Array array = value.As<Napi::Float32Array>();
+    keep(array, name);
     return {array.Data(), array.ElementLength(), ElementType::float32};
   }
   throw fail(value.Env(), "NATIVE_E_TYPE", std::string(name) + " must be a Float32Array, or a Uint16Array of bfloat16");
@@ -112,21 +106,6 @@ bool wantsCuda(const Napi::CallbackInfo& info) {
   if (info.Length() < 3 || !info[2].IsString() || info[2].As<Napi::String>().Utf8Value() != "cuda") return false;
   if (!cuda::deviceInfo().available) throw fail(info.Env(), "NATIVE_E_BACKEND", "no CUDA device: " + cuda::deviceInfo().reason);
   return true;
-}
-
-void run(Napi::Env env, const std::function<Status()>& implementation) {
-  Status status;
-  try {
-    status = implementation();
-  } catch (const std::bad_alloc&) {
-    throw fail(env, "NATIVE_E_MEMORY", "not enough memory");
-  } catch (const std::runtime_error& error) {
-    throw fail(env, "NATIVE_E_DEVICE", error.what());
-  }
-  if (status.ok()) return;
-  std::string message = status.name;
-  if (status.fault == Fault::value || status.fault == Fault::cycle) message += "[" + std::to_string(status.index) + "]";
-  throw fail(env, codeOf(status.fault), message + " " + status.rule);
 }
 
 }  // namespace treeward::node

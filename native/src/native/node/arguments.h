@@ -4,12 +4,10 @@
 #pragma once
 #include <napi.h>
 
-#include <functional>
 #include <initializer_list>
 #include <string>
 
 #include "common/element_type.h"
-#include "common/status.h"
 
 namespace treeward::node {
 
@@ -48,8 +46,5 @@ void requireLength(Napi::Env env, const char* name, std::size_t got, const char*
 
 // Whether the call asks for the CUDA implementation ("cuda" as third argument). @throws NATIVE_E_BACKEND when there is none
 bool wantsCuda(const Napi::CallbackInfo& info);
-
-// Runs an implementation: a bad status or a CUDA error becomes a JavaScript error.
-void run(Napi::Env env, const std::function<Status()>& implementation);
 
 }  // namespace treeward::node

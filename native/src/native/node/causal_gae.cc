@@ -1,6 +1,7 @@
 #include "kernels/causal_gae/causal_gae.h"
 
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -33,11 +34,10 @@ Napi::Value causalGae(const Napi::CallbackInfo& info) {
                              ints[1].data,     ints[2].data, ints[3].data, floats[1].data, floats[2].data};
   Napi::Float32Array advantages_T = Napi::Float32Array::New(env, tokens);
   Napi::Float32Array targets_T = Napi::Float32Array::New(env, tokens);
-  run(env, [&] { return (onCuda ? causalGaeCuda : causalGaeCpu)(input, options, advantages_T.Data(), targets_T.Data()); });
   Napi::Object out = Napi::Object::New(env);
   out.Set("advantages_T", advantages_T);
   out.Set("targets_T", targets_T);
-  return out;
+  return run(env, out, [=, advantages = advantages_T.Data(), targets = targets_T.Data()] { return (onCuda ? causalGaeCuda : causalGaeCpu)(input, options, advantages, targets); });
 }
 
 }  // namespace treeward::node

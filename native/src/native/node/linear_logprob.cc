@@ -1,8 +1,10 @@
 #include "kernels/linear_logprob/linear_logprob.h"
 
+#include <memory>
 #include <vector>
 
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -24,6 +26,7 @@ struct Properties {
         temperature(numberOr(options, "temperature", 1.0)) {}
 };
 
+// Shared with the implementation, which reads the temperatures computed here.
 struct Arguments {
   LinearLogprobInput input;
   std::vector<float> inverseTemperature_T;
@@ -56,16 +59,15 @@ Napi::Value linearLogprob(const Napi::CallbackInfo& info) {
   const Napi::Object inputs = object(info, 0, "inputs"), given = object(info, 1, "options");
   const bool onCuda = wantsCuda(info);
   const Properties properties(inputs, given);
-  const Arguments arguments(env, properties);
-  const std::size_t tokens = arguments.input.tokens;
+  const auto arguments = std::make_shared<const Arguments>(env, properties);
+  const std::size_t tokens = arguments->input.tokens;
   Napi::Float32Array logp_T = Napi::Float32Array::New(env, tokens), entropy_T = Napi::Float32Array::New(env, tokens), lse_T = Napi::Float32Array::New(env, tokens);
   const LinearLogprobOutput output{logp_T.Data(), entropy_T.Data(), lse_T.Data()};
-  run(env, [&] { return (onCuda ? linearLogprobCuda : linearLogprobCpu)(arguments.input, output); });
   Napi::Object out = Napi::Object::New(env);
   out.Set("logp_T", logp_T);
   out.Set("entropy_T", entropy_T);
   out.Set("lse_T", lse_T);
-  return out;
+  return run(env, out, [=] { return (onCuda ? linearLogprobCuda : linearLogprobCpu)(arguments->input, output); });
 }
 
 Napi::Value linearLogprobBackward(const Napi::CallbackInfo& info) {
@@ -76,8 +78,8 @@ Napi::Value linearLogprobBackward(const Napi::CallbackInfo& info) {
   const char* names[] = {"gradLogp_T", "gradEntropy_T", "lse_T", "entropy_T"};
   Napi::Value values[4];
   for (int i = 0; i < 4; ++i) values[i] = inputs.Get(names[i]);
-  const Arguments arguments(env, properties);
-  const LinearLogprobInput& in = arguments.input;
+  const auto arguments = std::make_shared<const Arguments>(env, properties);
+  const LinearLogprobInput& in = arguments->input;
   View<float> arrays[4];
   for (int i = 0; i < 4; ++i) {
     arrays[i] = float32(values[i], names[i]);
@@ -85,11 +87,10 @@ Napi::Value linearLogprobBackward(const Napi::CallbackInfo& info) {
   }
   Napi::Float32Array gradHidden = Napi::Float32Array::New(env, in.tokens * in.hidden), gradWeight = Napi::Float32Array::New(env, in.vocabulary * in.hidden);
   const LinearLogprobGradient gradient{arrays[0].data, arrays[1].data, arrays[2].data, arrays[3].data, gradHidden.Data(), gradWeight.Data()};
-  run(env, [&] { return (onCuda ? linearLogprobBackwardCuda : linearLogprobBackwardCpu)(in, gradient); });
   Napi::Object out = Napi::Object::New(env);
   out.Set("gradHidden_TD", gradHidden);
   out.Set("gradWeight_VD", gradWeight);
-  return out;
+  return run(env, out, [=] { return (onCuda ? linearLogprobBackwardCuda : linearLogprobBackwardCpu)(arguments->input, gradient); });
 }
 
 }  // namespace treeward::node

@@ -1,6 +1,9 @@
 #include "kernels/policy_loss/policy_loss.h"
 
+#include <memory>
+
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -59,25 +62,24 @@ Napi::Value policyLoss(const Napi::CallbackInfo& info) {
                               offset_S1.size ? offset_S1.size - 1 : 0,
                               offset_S1.data};
   Napi::Float32Array grad_T = Napi::Float32Array::New(env, tokens);
-  PolicyLossStats stats{};
-  run(env, [&] { return (onCuda ? policyLossCuda : policyLossCpu)(input, options, grad_T.Data(), &stats); });
-
+  const auto stats = std::make_shared<PolicyLossStats>();
   Napi::Object out = Napi::Object::New(env);
-  Napi::Object statistics = Napi::Object::New(env);
-  statistics.Set("approxKl", stats.approxKl);
-  statistics.Set("clipfrac", stats.clipfrac);
-  statistics.Set("dualClipfrac", stats.dualClipfrac);
-  statistics.Set("ratioMax", stats.ratioMax);
-  statistics.Set("ess", stats.ess);
-  statistics.Set("truncatedFrac", stats.truncatedFrac);
-  statistics.Set("rolloutKl", stats.rolloutKl);
-  statistics.Set("refKl", stats.refKl);
-  statistics.Set("entropy", stats.entropy);
-  statistics.Set("tokens", static_cast<double>(stats.tokens));
-  out.Set("loss", stats.loss);
   out.Set("gradLogp_T", grad_T);
-  out.Set("stats", statistics);
-  return out;
+  return run(env, out, [=, grad = grad_T.Data()] { return (onCuda ? policyLossCuda : policyLossCpu)(input, options, grad, stats.get()); }, [stats](Napi::Object result) {
+    Napi::Object statistics = Napi::Object::New(result.Env());
+    statistics.Set("approxKl", stats->approxKl);
+    statistics.Set("clipfrac", stats->clipfrac);
+    statistics.Set("dualClipfrac", stats->dualClipfrac);
+    statistics.Set("ratioMax", stats->ratioMax);
+    statistics.Set("ess", stats->ess);
+    statistics.Set("truncatedFrac", stats->truncatedFrac);
+    statistics.Set("rolloutKl", stats->rolloutKl);
+    statistics.Set("refKl", stats->refKl);
+    statistics.Set("entropy", stats->entropy);
+    statistics.Set("tokens", static_cast<double>(stats->tokens));
+    result.Set("loss", stats->loss);
+    result.Set("stats", statistics);
+  });
 }
 
 }  // namespace treeward::node

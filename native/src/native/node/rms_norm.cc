@@ -1,6 +1,7 @@
 #include "kernels/rms_norm/rms_norm.h"
 
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -33,12 +34,11 @@ Napi::Value rmsNorm(const Napi::CallbackInfo& info) {
   in.addend_RD = adds && n ? addend.data : nullptr;
   Napi::Float32Array y = Napi::Float32Array::New(env, n), scale = Napi::Float32Array::New(env, in.rows), sum = Napi::Float32Array::New(env, adds ? n : 0);
   const RmsNormOutput output{in.addend_RD ? sum.Data() : nullptr, y.Data(), scale.Data()};
-  run(env, [&] { return (onCuda ? rmsNormCuda : rmsNormCpu)(in, output); });
   Napi::Object out = Napi::Object::New(env);
   out.Set("y_RD", y);
   out.Set("scale_R", scale);
   if (adds) out.Set("sum_RD", sum);
-  return out;
+  return run(env, out, [=] { return (onCuda ? rmsNormCuda : rmsNormCpu)(in, output); });
 }
 
 Napi::Value rmsNormBackward(const Napi::CallbackInfo& info) {
@@ -60,11 +60,10 @@ Napi::Value rmsNormBackward(const Napi::CallbackInfo& info) {
   if (adds) requireLength(env, "addend_RD", addend.size, "x_RD", n);
   Napi::Float32Array gradX = Napi::Float32Array::New(env, n), gradGain = Napi::Float32Array::New(env, columns);
   const RmsNormGradient gradient{scale.data, gradY.data, adds && n ? addend.data : nullptr, normalised, gradX.Data(), columns ? gradGain.Data() : nullptr};
-  run(env, [&] { return (onCuda ? rmsNormBackwardCuda : rmsNormBackwardCpu)(in, gradient); });
   Napi::Object out = Napi::Object::New(env);
   out.Set("gradX_RD", gradX);
   if (columns) out.Set("gradGain_GD", gradGain);
-  return out;
+  return run(env, out, [=] { return (onCuda ? rmsNormBackwardCuda : rmsNormBackwardCpu)(in, gradient); });
 }
 
 }  // namespace treeward::node

@@ -1,6 +1,7 @@
 #include "kernels/rope/rope.h"
 
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -22,8 +23,7 @@ Napi::Value rope(const Napi::CallbackInfo& info) {
   requireLength(env, "sin_PF", sin.size, "cos_PF", cos.size);
   const RopeInput in{position.size, heads, dim, frequencies, cos.size / frequencies, pairs, inverse, x.type, x.data, position.data, cos.data, sin.data};
   Napi::Float32Array y = Napi::Float32Array::New(env, x.size);
-  run(env, [&] { return (onCuda ? ropeCuda : ropeCpu)(in, y.Data()); });
-  return y;
+  return run(env, y, [=, to = y.Data()] { return (onCuda ? ropeCuda : ropeCpu)(in, to); });
 }
 
 }  // namespace treeward::node

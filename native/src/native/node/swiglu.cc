@@ -1,6 +1,7 @@
 #include "kernels/swiglu/swiglu.h"
 
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -22,8 +23,7 @@ Napi::Value swiglu(const Napi::CallbackInfo& info) {
   const Napi::Value gates = inputs.Get("gate_N"), ups = inputs.Get("up_N");
   const SwigluInput in = read(env, gates, ups);
   Napi::Float32Array y = Napi::Float32Array::New(env, in.count);
-  run(env, [&] { return (onCuda ? swigluCuda : swigluCpu)(in, y.Data()); });
-  return y;
+  return run(env, y, [=, to = y.Data()] { return (onCuda ? swigluCuda : swigluCpu)(in, to); });
 }
 
 Napi::Value swigluBackward(const Napi::CallbackInfo& info) {
@@ -36,11 +36,10 @@ Napi::Value swigluBackward(const Napi::CallbackInfo& info) {
   requireLength(env, "gradY_N", gradY.size, "gate_N", in.count);
   Napi::Float32Array gradGate = Napi::Float32Array::New(env, in.count), gradUp = Napi::Float32Array::New(env, in.count);
   const SwigluGradient gradient{gradY.data, gradGate.Data(), gradUp.Data()};
-  run(env, [&] { return (onCuda ? swigluBackwardCuda : swigluBackwardCpu)(in, gradient); });
   Napi::Object out = Napi::Object::New(env);
   out.Set("gradGate_N", gradGate);
   out.Set("gradUp_N", gradUp);
-  return out;
+  return run(env, out, [=] { return (onCuda ? swigluBackwardCuda : swigluBackwardCpu)(in, gradient); });
 }
 
 }  // namespace treeward::node

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -58,11 +59,10 @@ Napi::Value treeAttention(const Napi::CallbackInfo& info) {
   const TreeAttentionInput in = read(env, properties);
   Napi::Float32Array output = Napi::Float32Array::New(env, in.queries * in.heads * in.dim), lse = Napi::Float32Array::New(env, in.queries * in.heads);
   const TreeAttentionOutput results{output.Data(), lse.Data()};
-  run(env, [&] { return (onCuda ? treeAttentionCuda : treeAttentionCpu)(in, results); });
   Napi::Object out = Napi::Object::New(env);
   out.Set("output_QHD", output);
   out.Set("lse_QH", lse);
-  return out;
+  return run(env, out, [=] { return (onCuda ? treeAttentionCuda : treeAttentionCpu)(in, results); });
 }
 
 Napi::Value treeAttentionBackward(const Napi::CallbackInfo& info) {
@@ -82,12 +82,11 @@ Napi::Value treeAttentionBackward(const Napi::CallbackInfo& info) {
   }
   Napi::Float32Array gradQuery = Napi::Float32Array::New(env, n), gradKey = Napi::Float32Array::New(env, m), gradValue = Napi::Float32Array::New(env, m);
   const TreeAttentionGradient gradient{arrays[0].data, arrays[1].data, arrays[2].data, gradQuery.Data(), gradKey.Data(), gradValue.Data()};
-  run(env, [&] { return (onCuda ? treeAttentionBackwardCuda : treeAttentionBackwardCpu)(in, gradient); });
   Napi::Object out = Napi::Object::New(env);
   out.Set("gradQuery_QHD", gradQuery);
   out.Set("gradKey_KJD", gradKey);
   out.Set("gradValue_KJD", gradValue);
-  return out;
+  return run(env, out, [=] { return (onCuda ? treeAttentionBackwardCuda : treeAttentionBackwardCpu)(in, gradient); });
 }
 
 }  // namespace treeward::node

@@ -1,6 +1,9 @@
 #include "kernels/value_loss/value_loss.h"
 
+#include <memory>
+
 #include "node/arguments.h"
+#include "node/call.h"
 #include "node/operators.h"
 
 namespace treeward::node {
@@ -21,18 +24,17 @@ Napi::Value valueLoss(const Napi::CallbackInfo& info) {
   for (int i = 1; i < 4; ++i) requireLength(env, names[i], arrays[i].size, names[0], tokens);
   const ValueLossInput input{tokens, arrays[0].data, arrays[1].data, arrays[2].data, arrays[3].data};
   Napi::Float32Array grad_T = Napi::Float32Array::New(env, tokens);
-  ValueLossStats stats{};
-  run(env, [&] { return (onCuda ? valueLossCuda : valueLossCpu)(input, options, grad_T.Data(), &stats); });
-
+  const auto stats = std::make_shared<ValueLossStats>();
   Napi::Object out = Napi::Object::New(env);
-  Napi::Object statistics = Napi::Object::New(env);
-  statistics.Set("clipfrac", stats.clipfrac);
-  statistics.Set("explainedVariance", stats.explainedVariance);
-  statistics.Set("tokens", static_cast<double>(stats.tokens));
-  out.Set("loss", stats.loss);
   out.Set("gradValues_T", grad_T);
-  out.Set("stats", statistics);
-  return out;
+  return run(env, out, [=, grad = grad_T.Data()] { return (onCuda ? valueLossCuda : valueLossCpu)(input, options, grad, stats.get()); }, [stats](Napi::Object result) {
+    Napi::Object statistics = Napi::Object::New(result.Env());
+    statistics.Set("clipfrac", stats->clipfrac);
+    statistics.Set("explainedVariance", stats->explainedVariance);
+    statistics.Set("tokens", static_cast<double>(stats->tokens));
+    result.Set("loss", stats->loss);
+    result.Set("stats", statistics);
+  });
 }
 
 }  // namespace treeward::node
