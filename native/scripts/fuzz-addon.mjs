@@ -37,7 +37,9 @@ function attention(more = {}) {
       position_Q: ints(Q, () => below(T + 1) - 1),
       end_K: ints(T, (k) => k + 1 + below(T - k)),
       ...(random() < 0.5 ? history : {}),
-      ...(more.backward ? { output_QHD: floats(Q * 20), lse_QH: floats(Q * 4), gradOutput_QHD: floats(Q * 20) } : {}),
+      ...(more.backward
+        ? { output_QHD: floats(Q * 20), lse_QH: floats(Q * 4), gradOutput_QHD: floats(Q * 20) }
+        : {}),
     },
     { heads: 4, keyHeads: 2, dim: 5 },
   ];
@@ -51,7 +53,9 @@ function logprob(more = {}) {
       weight_VD: make(V * D),
       chosen_T: ints(T, () => below(V)),
       ...(random() < 0.5 ? { bias_V: floats(V), temperature_T: ones(T) } : {}),
-      ...(more.backward ? { gradLogp_T: floats(T), gradEntropy_T: floats(T), lse_T: floats(T), entropy_T: floats(T) } : {}),
+      ...(more.backward
+        ? { gradLogp_T: floats(T), gradEntropy_T: floats(T), lse_T: floats(T), entropy_T: floats(T) }
+        : {}),
     },
     { hiddenSize: D, temperature: 0.9 },
   ];
@@ -82,9 +86,19 @@ const makers = {
   linearLogprobBackward: () => logprob({ backward: true }),
   policyLoss: () => [
     perToken(['logp_T', 'logpOld_T', 'logpRollout_T', 'advantages_T', 'mask_T']),
-    { clipLow: 0.2, clipHigh: 0.2, truncation: 2, normaliser: 3, objective: pick(['ppo', 'cispo']), kl: pick(['none', 'k3']) },
+    {
+      clipLow: 0.2,
+      clipHigh: 0.2,
+      truncation: 2,
+      normaliser: 3,
+      objective: pick(['ppo', 'cispo']),
+      kl: pick(['none', 'k3']),
+    },
   ],
-  valueLoss: () => [perToken(['values_T', 'valuesOld_T', 'targets_T', 'mask_T']), { normaliser: 3, clip: 0.2 }],
+  valueLoss: () => [
+    perToken(['values_T', 'valuesOld_T', 'targets_T', 'mask_T']),
+    { normaliser: 3, clip: 0.2 },
+  ],
   causalGae: () => [calls(), { gamma: 0.9, lambda: 0.9 }],
   rmsNorm: () => [{ x_RD: matrix(40), gain_GD: floats(8) }, { width: 8 }],
   rope: () => [
@@ -92,20 +106,46 @@ const makers = {
     { heads: 2, dim: 4, frequencies: 2 },
   ],
   swiglu: () => [{ gate_N: floats(30), up_N: floats(30) }, {}],
-  adamw: () => [{ param_N: floats(9), grad_N: floats(9), m_N: floats(9), v_N: ones(9) }, { coefficients: Float32Array.of(0.9, 0.1, 0.99, 0.01, 0.1, 1, 1e-8, 1, 1) }],
+  adamw: () => [
+    { param_N: floats(9), grad_N: floats(9), m_N: floats(9), v_N: ones(9) },
+    { coefficients: Float32Array.of(0.9, 0.1, 0.99, 0.01, 0.1, 1, 1e-8, 1, 1) },
+  ],
 };
 
 function garbage(was) {
   const detached = new Float32Array(4);
   structuredClone(null, { transfer: [detached.buffer] });
   const Same = was?.constructor ?? Object;
-  const options = [undefined, null, 7, NaN, 'x', {}, [], () => 1, detached, new Float64Array(3), new DataView(new ArrayBuffer(9))];
+  const options = [
+    undefined,
+    null,
+    7,
+    NaN,
+    'x',
+    {},
+    [],
+    () => 1,
+    detached,
+    new Float64Array(3),
+    new DataView(new ArrayBuffer(9)),
+  ];
   if (!ArrayBuffer.isView(was)) return pick([...options, -1, 0, 0.5, 2 ** 31, Infinity, 1e300]);
   const changed = Same.from(was);
-  if (changed.length) changed[below(changed.length)] = pick([NaN, Infinity, -Infinity, -1, 2 ** 31 - 1, -(2 ** 31), 1e38, 300]);
+  if (changed.length)
+    changed[below(changed.length)] = pick([NaN, Infinity, -Infinity, -1, 2 ** 31 - 1, -(2 ** 31), 1e38, 300]);
   const shared = new Same(new SharedArrayBuffer(was.byteLength));
   const resizable = new Same(new ArrayBuffer(was.byteLength, { maxByteLength: was.byteLength + 64 }));
-  return pick([...options, changed, changed, changed, shared, resizable, was.subarray(1), new Same(was.length + 1), new Same(0)]);
+  return pick([
+    ...options,
+    changed,
+    changed,
+    changed,
+    shared,
+    resizable,
+    was.subarray(1),
+    new Same(was.length + 1),
+    new Same(0),
+  ]);
 }
 
 /** One property of the arguments is something else. */
@@ -132,7 +172,8 @@ function meddle(inputs) {
     if (!ArrayBuffer.isView(array) || array instanceof DataView) continue;
     const what = below(4);
     if (what === 0) array.fill(pick([NaN, -1, 2 ** 31 - 1]));
-    if (what === 1 && array.buffer instanceof ArrayBuffer) structuredClone(null, { transfer: [array.buffer] });
+    if (what === 1 && array.buffer instanceof ArrayBuffer)
+      structuredClone(null, { transfer: [array.buffer] });
     if (what === 2 && array.buffer.resizable) array.buffer.resize(0);
   }
 }

@@ -33,7 +33,12 @@ const tokens = {
   advantages_T: floats(50, 9),
   mask_T: ones(50),
 };
-const values = { values_T: floats(50, 1), valuesOld_T: floats(50, 2), targets_T: floats(50, 3), mask_T: ones(50) };
+const values = {
+  values_T: floats(50, 1),
+  valuesOld_T: floats(50, 2),
+  targets_T: floats(50, 3),
+  mask_T: ones(50),
+};
 const calls = {
   callOffset_R1: Int32Array.of(0, 2),
   tokenOffset_C1: Int32Array.of(0, 20, 50),
@@ -77,13 +82,20 @@ const pairs: [string, () => unknown, () => Promise<unknown>][] = [
   pair('rope', () => [rotation, rotationOptions] as const),
   pair('ropeBackward', () => [rotation, rotationOptions] as const),
   pair('swiglu', () => [{ gate_N: floats(40), up_N: floats(40, 2) }] as const),
-  pair('swigluBackward', () => [{ gate_N: floats(40), up_N: floats(40, 2), gradY_N: floats(40, 3) }] as const),
+  pair(
+    'swigluBackward',
+    () => [{ gate_N: floats(40), up_N: floats(40, 2), gradY_N: floats(40, 3) }] as const,
+  ),
 ];
 
 function pair(name: string, make: () => readonly unknown[]): [string, () => unknown, () => Promise<unknown>] {
   type Call = (...args: readonly unknown[]) => unknown;
   const functions = native as unknown as Record<string, Call>;
-  return [name, () => functions[name]!(...make()), () => functions[`${name}Async`]!(...make()) as Promise<unknown>];
+  return [
+    name,
+    () => functions[name]!(...make()),
+    () => functions[`${name}Async`]!(...make()) as Promise<unknown>,
+  ];
 }
 
 const codeOf = async (promise: Promise<unknown>): Promise<unknown> =>
@@ -112,13 +124,24 @@ describe('errors reject, none is thrown', () => {
     ['type', 'NATIVE_E_TYPE', native.treeAttentionAsync(undefined as never, attentionOptions)],
     ['length', 'NATIVE_E_LENGTH', native.treeAttentionAsync({ ...bad, key_KJD: ones(3) }, attentionOptions)],
     ['option', 'NATIVE_E_OPTION', native.treeAttentionAsync(bad, { ...attentionOptions, scale: NaN })],
-    ['value', 'NATIVE_E_VALUE', native.treeAttentionAsync({ ...bad, position_Q: Int32Array.of(0, 9, 2, 3) }, attentionOptions)],
-    ['cycle', 'NATIVE_E_CYCLE', native.causalGaeAsync({ ...calls, successor_L: Int32Array.of(0) }, { gamma: 1, lambda: 1 })],
+    [
+      'value',
+      'NATIVE_E_VALUE',
+      native.treeAttentionAsync({ ...bad, position_Q: Int32Array.of(0, 9, 2, 3) }, attentionOptions),
+    ],
+    [
+      'cycle',
+      'NATIVE_E_CYCLE',
+      native.causalGaeAsync({ ...calls, successor_L: Int32Array.of(0) }, { gamma: 1, lambda: 1 }),
+    ],
   ];
   const codes = cases.map(([, , promise]) => codeOf(promise));
-  test.each(cases.map(([name, code], i) => [name, code, codes[i]!] as const))('%s', async (_name, code, got) => {
-    expect(await got).toBe(code);
-  });
+  test.each(cases.map(([name, code], i) => [name, code, codes[i]!] as const))(
+    '%s',
+    async (_name, code, got) => {
+      expect(await got).toBe(code);
+    },
+  );
 });
 
 describe('what JavaScript does meanwhile', () => {
@@ -130,7 +153,9 @@ describe('what JavaScript does meanwhile', () => {
     const inputs = Array.from({ length: 4 }, () => attention(600));
     const promises = inputs.map((input) => native.treeAttentionAsync(input, attentionOptions));
     for (const input of inputs) {
-      const buffers = Object.values(input as Record<string, Float32Array>).map(({ buffer }) => buffer as ArrayBuffer);
+      const buffers = Object.values(input as Record<string, Float32Array>).map(
+        ({ buffer }) => buffer as ArrayBuffer,
+      );
       structuredClone(null, { transfer: buffers });
       expect(input.query_QHD).toHaveLength(0);
     }
@@ -141,13 +166,18 @@ describe('what JavaScript does meanwhile', () => {
   });
 
   test('integers are written over: indices that were checked are the ones that are used', async () => {
-    const inputs = Array.from({ length: 3 }, () => ({ ...calls, successor_L: Int32Array.of(1), tokenOffset_C1: Int32Array.of(0, 20, 50) }));
+    const inputs = Array.from({ length: 3 }, () => ({
+      ...calls,
+      successor_L: Int32Array.of(1),
+      tokenOffset_C1: Int32Array.of(0, 20, 50),
+    }));
     const promises = inputs.map((input) => native.causalGaeAsync(input, { gamma: 0.9, lambda: 0.8 }));
     for (const input of inputs) {
       input.successor_L.fill(2 ** 30);
       input.tokenOffset_C1.fill(2 ** 30);
     }
-    for (const promise of promises) expect(await promise).toEqual(native.causalGae(calls, { gamma: 0.9, lambda: 0.8 }));
+    for (const promise of promises)
+      expect(await promise).toEqual(native.causalGae(calls, { gamma: 0.9, lambda: 0.8 }));
   });
 
   test('a getter calls operators itself', async () => {
@@ -155,7 +185,10 @@ describe('what JavaScript does meanwhile', () => {
     const nested: unknown[] = [];
     Object.defineProperty(input, 'value_KJD', {
       get: () => {
-        nested.push(native.swiglu({ gate_N: ones(1), up_N: ones(1) }), native.treeAttentionAsync(attention(600), attentionOptions));
+        nested.push(
+          native.swiglu({ gate_N: ones(1), up_N: ones(1) }),
+          native.treeAttentionAsync(attention(600), attentionOptions),
+        );
         return attention(600).value_KJD;
       },
     });
@@ -167,7 +200,9 @@ describe('what JavaScript does meanwhile', () => {
   test('views of resizable buffers are refused', async () => {
     const Resizable = ArrayBuffer as unknown as new (size: number, options: object) => ArrayBuffer;
     const key_KJD = new Float32Array(new Resizable(4 * 4 * 32, { maxByteLength: 4096 }));
-    expect(await codeOf(native.treeAttentionAsync({ ...attention(4), key_KJD }, attentionOptions))).toBe('NATIVE_E_TYPE');
+    expect(await codeOf(native.treeAttentionAsync({ ...attention(4), key_KJD }, attentionOptions))).toBe(
+      'NATIVE_E_TYPE',
+    );
   });
 
   test('shared memory is taken', async () => {

@@ -70,4 +70,4 @@ export interface Binding {
 }
 
 /** `kInterfaceVersion` of src/native/addon.cc. */
-export const INTERFACE_VERSION = 4;
+export const INTERFACE_VERSION = 3;

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 const native = fileURLToPath(new URL('..', import.meta.url));
-const runtime = (name: string): string => execFileSync('g++', [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
+const runtime = (name: string): string =>
+  execFileSync('g++', [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
 
 test.each(['1', '2'])('seed %s', (seed) => {
   const addon = `${native}build/fibers-address/treeward.node`;
@@ -15,7 +16,12 @@ test.each(['1', '2'])('seed %s', (seed) => {
     {
       encoding: 'utf8',
       // The sanitizers' runtimes have to come before node; node's own leaks at exit are not the matter here.
-      env: { ...process.env, LD_PRELOAD: `${runtime('libasan.so')} ${runtime('libubsan.so')}`, ASAN_OPTIONS: 'detect_leaks=0', TREEWARD_NATIVE_THREADS: '2' },
+      env: {
+        ...process.env,
+        LD_PRELOAD: `${runtime('libasan.so')} ${runtime('libubsan.so')}`,
+        ASAN_OPTIONS: 'detect_leaks=0',
+        TREEWARD_NATIVE_THREADS: '2',
+      },
     },
   );
   expect(stderr).toBe('');

@@ -41,7 +41,15 @@ export {
   type RmsNormOptions,
   type RmsNormResult,
 } from './rms-norm.js';
-export { rope, ropeAsync, ropeBackward, ropeBackwardAsync, ropeTables, type RopeInput, type RopeOptions } from './rope.js';
+export {
+  rope,
+  ropeAsync,
+  ropeBackward,
+  ropeBackwardAsync,
+  ropeTables,
+  type RopeInput,
+  type RopeOptions,
+} from './rope.js';
 export {
   swiglu,
   swigluAsync,
@@ -62,4 +70,10 @@ export {
   type TreeAttentionOptions,
   type TreeAttentionResult,
 } from './tree-attention.js';
-export { valueLoss, valueLossAsync, type ValueLossInput, type ValueLossOptions, type ValueLossResult } from './value-loss.js';
+export {
+  valueLoss,
+  valueLossAsync,
+  type ValueLossInput,
+  type ValueLossOptions,
+  type ValueLossResult,
+} from './value-loss.js';

@@ -120,7 +120,10 @@ export function loadBinding(work: number, worthwhile: number): { binding: Bindin
   const promise = twinsWanted;
   twinsWanted = false; // for this operator only, not for one that a getter among its arguments calls
   const { binding, twins, backend, forced } = load();
-  return { binding: promise ? twins : binding, backend: backend === 'cuda' && (forced || work >= worthwhile) ? 'cuda' : 'cpu' };
+  return {
+    binding: promise ? twins : binding,
+    backend: backend === 'cuda' && (forced || work >= worthwhile) ? 'cuda' : 'cpu',
+  };
 }
 
 /** What computes, for `doctor` and for every benchmark row. @throws NativeError NATIVE_E_LOAD, NATIVE_E_BACKEND */

@@ -177,7 +177,10 @@ test.each(implementations)('bfloat16 operands: $name', ({ binding, backend }) =>
       const full = operands(packed, 2, 1, 32);
       const options = { heads: 2, keyHeads: 1, dim: 32 };
       const halves = [full.query_QHD, full.key_KJD, full.value_KJD].map((x) => bfloat16(x as Float32Array));
-      const with3 = <T>([query_QHD, key_KJD, value_KJD]: T[]): Record<'query_QHD' | 'key_KJD' | 'value_KJD', T> => ({
+      const with3 = <T>([query_QHD, key_KJD, value_KJD]: T[]): Record<
+        'query_QHD' | 'key_KJD' | 'value_KJD',
+        T
+      > => ({
         query_QHD: query_QHD!,
         key_KJD: key_KJD!,
         value_KJD: value_KJD!,
@@ -221,7 +224,11 @@ test('two threads: the same results, and equal bits in every run', () => {
   const path = candidatePaths().find((candidate) => existsSync(candidate))!;
   const [one, two] = ['1', '2'].map((threads) => {
     const env = { ...process.env, TREEWARD_NATIVE_THREADS: threads };
-    const output = execFileSync(process.execPath, ['-e', script, path], { env, encoding: 'utf8', maxBuffer: 1 << 28 });
+    const output = execFileSync(process.execPath, ['-e', script, path], {
+      env,
+      encoding: 'utf8',
+      maxBuffer: 1 << 28,
+    });
     return JSON.parse(output) as number[];
   });
   close(two!, one!, 1e-5, 'two threads');
