@@ -153,7 +153,7 @@ describe('what JavaScript does meanwhile', () => {
     const inputs = Array.from({ length: 4 }, () => attention(600));
     const promises = inputs.map((input) => native.treeAttentionAsync(input, attentionOptions));
     for (const input of inputs) {
-      const buffers = Object.values(input as Record<string, Float32Array>).map(
+      const buffers = Object.values(input as unknown as Record<string, Float32Array>).map(
         ({ buffer }) => buffer as ArrayBuffer,
       );
       structuredClone(null, { transfer: buffers });
