@@ -50,8 +50,8 @@ async function main(options: Options): Promise<number> {
     return 0;
   }
   const wanted = wantedConditions(options.conditions);
-  const clean = await evaluateUnder(wanted([CLEAN]), 2 * rollouts, 'clean');
-  const faulty = await evaluateUnder(wanted(FAULTY), rollouts, 'faults');
+  const clean = rollouts > 0 ? await evaluateUnder(wanted([CLEAN]), 2 * rollouts, 'clean') : [];
+  const faulty = rollouts > 0 ? await evaluateUnder(wanted(FAULTY), rollouts, 'faults') : [];
   const rows: Row[] = [...clean.flatMap(cleanRows), ...(faulty.length > 0 ? faultRows(faulty) : [])];
   if (options.scale) rows.push(...(await scaleRows(scaleBehaviours(), options.quick)));
   console.log(table(rows));
@@ -107,7 +107,7 @@ const command = new Command('recovery')
     (dir: string, all: string[]) => [...all, dir],
     [] as string[],
   )
-  .option('--rollouts <n>', 'of each behaviour under each condition')
+  .option('--rollouts <n>', 'of each behaviour under each condition; 0: the timing alone')
   .option('--conditions <names>', 'clean and names of faults, joined by commas (default: all)')
   .option('--threads <n>', 'worker threads (default: all cores)')
   .option('--out <file>', 'rows as JSON')

@@ -1,10 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RecordEvent } from '@treeward/telemetry';
+import type { RecordEvent, Span } from '@treeward/telemetry';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import { causalAdvantages } from './causal-advantages.js';
+import { causalOrders } from './causal-order.js';
+import { trainedSegments } from './export/segments.js';
+import { applyPreset, presets } from './presets.js';
 import { recoverTree } from './recover.js';
+import { chainRecord } from './testing/chain-record.js';
 import { randomRecord, storedTwice, type RandomRecord } from './testing/random-record.js';
 import { RecordBuilder, type BuiltCall } from './testing/record-builder.js';
 import { readTree, writeTree } from './tree-file.js';
@@ -219,6 +224,30 @@ describe('recoverTree', () => {
     );
   });
 
+  it('7: an edge that is trusted less changes credit at lambda < 1, and no token that trains', () => {
+    fc.assert(
+      fc.property(randomRecord(), fc.array(fc.double({ min: 0, max: 1, noNaN: true })), (random, drawn) => {
+        const tree = recover(random);
+        const edges = tree.edges.map((edge, i) => ({ ...edge, confidence: drawn[i] ?? edge.confidence }));
+        const doubted = { ...tree, edges, causal: causalOrders(tree.calls, edges) };
+        for (const preset of Object.values(presets)) {
+          const trained = trainedSegments(applyPreset(tree, preset));
+          expect(trainedSegments(applyPreset(doubted, preset))).toEqual(trained);
+        }
+        // Two tokens per call, of any value: at gamma = lambda = 1 no order matters.
+        const credit = {
+          tokenOffset_C1: Int32Array.from({ length: tree.calls.length + 1 }, (_, c) => 2 * c),
+          values_T: Float64Array.from({ length: 2 * tree.calls.length }, (_, t) => (t % 5) / 4),
+          ...{ reward: 1, gamma: 1, lambda: 1 },
+        };
+        expect(causalAdvantages(doubted.causal.lineage, credit)).toEqual(
+          causalAdvantages(tree.causal.lineage, credit),
+        );
+      }),
+      runs,
+    );
+  });
+
   it('8: comes back from its file as it was', () => {
     const path = join(directory, 'tree.bin');
     fc.assert(
@@ -239,6 +268,35 @@ describe('recoverTree', () => {
         expect(again).toEqual(tree);
         writeTree(path, again);
         expect(readTree(path)).toEqual(tree);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('9: reads and keeps no more than what is new, however long the context', () => {
+    const options = fc.record({
+      calls: fc.integer({ min: 1, max: 400 }),
+      appended: fc.integer({ min: 1, max: 30 }),
+      sampled: fc.integer({ min: 1, max: 12 }),
+      retryEvery: fc.constantFrom(0, 3, 7),
+      cutEvery: fc.constantFrom(0, 5, 50),
+    });
+    fc.assert(
+      fc.property(options, (chain) => {
+        const record = chainRecord(chain);
+        let read = 0;
+        const tokens = (span: Span): Int32Array | null => {
+          read += span.count;
+          return record.tokens(span);
+        };
+        const tree = recoverTree({ ...record, tokens });
+        const fresh = chain.calls * (chain.appended + chain.sampled);
+        expect(tree.tokens_T.length).toBeLessThanOrEqual(fresh);
+        expect(read).toBeLessThanOrEqual(2 * fresh);
+        // A prompt's end and its reply per call, and a cut at most where a history is left.
+        expect(tree.nodes.kind_N.length).toBeLessThanOrEqual(3 * chain.calls);
+        expect(tree.edges.length).toBeLessThanOrEqual(2 * chain.calls);
+        expect(tree.causal.lineage.successor_L.length).toBeLessThanOrEqual(tree.edges.length);
       }),
       { numRuns: 60 },
     );

@@ -105,4 +105,12 @@ export function inEdges(agent: Agent): InEdge[] {
   return [...base, ...agent.returns];
 }
 
-export const addedTool = (agent: Agent): ToolSpec => tool(`extra_${agent.tools.length}`);
+/** Tools beside an agent's first ones. More would only make long rollouts long to draw. */
+const EXTRA_TOOLS = 8;
+
+/** One more tool; of many the oldest goes. */
+export function changeTools(agent: Agent, number: number): void {
+  const extra = agent.tools.filter(({ name }) => name.startsWith('extra_'));
+  if (extra.length >= EXTRA_TOOLS) agent.tools.splice(agent.tools.indexOf(extra[0]!), 1);
+  agent.tools.push(tool(`extra_${number}`));
+}

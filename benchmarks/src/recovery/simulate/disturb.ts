@@ -1,4 +1,4 @@
-import { addedTool, branchOf, type Agent } from './agent.js';
+import { branchOf, changeTools, type Agent } from './agent.js';
 import { phrase } from './behaviour.js';
 import type { Process } from './clock.js';
 import { compact } from './compact.js';
@@ -30,7 +30,7 @@ export function* disturb(world: World, agent: Agent, mayFork: boolean): Process<
       text: `${behaviour.phrases.mainSystem} Date ${world.words.some([2, 3])}.`,
     };
   } else if (chance(world, behaviour.rewrite.toolsOnly)) {
-    agent.tools.push(addedTool(agent));
+    changeTools(agent, world.requests);
   }
 }
 
