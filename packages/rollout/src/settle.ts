@@ -11,10 +11,10 @@ export async function settle(
   options: { looks?: number; pauseMs?: number; limitMs?: number } = {},
 ): Promise<EndpointSummary> {
   const { looks = 3, pauseMs = 15, limitMs = 5000 } = options;
-  const deadline = Date.now() + limitMs;
+  const deadline = performance.now() + limitMs; // not the date, which may jump
   let quiet = 0;
   let before = await gateway.status(rolloutId);
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     await sleep(pauseMs);
     const now = await gateway.status(rolloutId);
     quiet = now.pending === 0 && now.calls === before.calls ? quiet + 1 : 0;

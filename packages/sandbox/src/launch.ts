@@ -10,7 +10,7 @@ import { createCgroup, killCgroup, removeCgroup } from './cgroups.js';
 import { overlayChanges } from './changes.js';
 import type { Machine } from './machine.js';
 import { HOME, removeLease, sandboxDirectory, writeLease } from './owner.js';
-import { processStart } from './processes.js';
+import { processStart, uptimeMs } from './processes.js';
 import { readTrace, TRACE_FILE, tracer } from './trace.js';
 import { at, openDirectory } from './tree.js';
 import type { Execution, FileChange } from './types.js';
@@ -75,7 +75,7 @@ export async function launch(request: LaunchRequest): Promise<Launched> {
   };
 
   try {
-    const lease = { id, created: new Date().toISOString(), expires: Date.now() + request.ttl };
+    const lease = { id, created: new Date().toISOString(), expires: uptimeMs() + request.ttl };
     writeLease(folder, { ...lease, pid: null, start: null });
     mkdirSync(directory, { mode: 0o711 });
     const procs = cgroup ? await createCgroup(cgroup.layout, cgroup.name, request.limits) : [];

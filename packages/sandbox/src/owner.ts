@@ -27,7 +27,7 @@ export interface SandboxLease {
   pid: number | null;
   start: string | null;
   created: string;
-  /** Epoch milliseconds after which the sweeper ends it even if its owner lives. */
+  /** Uptime in milliseconds (see `uptimeMs`) after which the sweeper ends it even if its owner lives. */
   expires: number;
 }
 

@@ -26,3 +26,6 @@ export function killProcess(pid: number, start: string): void {
     // gone between the look and the kill
   }
 }
+
+/** Milliseconds on the clock that all processes share and that nobody can set: a jump of the date must end no sandbox. */
+export const uptimeMs = (): number => Number(process.hrtime.bigint() / 1_000_000n);

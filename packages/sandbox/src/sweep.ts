@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { killCgroup, listCgroups, removeCgroup, type CgroupLayout } from './cgroups.js';
 import { unmount } from './mounts.js';
 import { OWNER_NAME, type OwnerLease, type SandboxLease } from './owner.js';
-import { isAlive, killProcess } from './processes.js';
+import { isAlive, killProcess, uptimeMs } from './processes.js';
 import { mountsBelow, removeTree } from './remove-tree.js';
 
 /** An owner folder without a lease younger than this is one that is being made. */
@@ -25,7 +25,7 @@ export async function sweepRoot(
     const leases = sandboxLeases(path);
     if (ownerLives(path)) {
       for (const lease of leases) {
-        if (lease.expires > Date.now() || lease.pid === null || lease.start === null) live++;
+        if (lease.expires > uptimeMs() || lease.pid === null || lease.start === null) live++;
         else {
           killProcess(lease.pid, lease.start); // its owner sees it end and tidies up
           swept++;

@@ -8,7 +8,7 @@ import { orFailure, settlesWithin, watch } from './child.js';
 import type { StartRequest } from './agent-provider.js';
 import { modelUrl, type Launched } from './launch.js';
 import { removeLease, sandboxDirectory, writeLease } from './owner.js';
-import { processStart } from './processes.js';
+import { processStart, uptimeMs } from './processes.js';
 import { removeTree } from './remove-tree.js';
 import { copyTree, inDirectory, openDirectory } from './tree.js';
 
@@ -48,7 +48,7 @@ export async function launchUnsafe(request: StartRequest): Promise<Launched> {
   };
 
   try {
-    const lease = { id, created: new Date().toISOString(), expires: Date.now() + request.ttl };
+    const lease = { id, created: new Date().toISOString(), expires: uptimeMs() + request.ttl };
     writeLease(folder, { ...lease, pid: null, start: null });
     for (const path of [directory, workspace, home]) mkdirSync(path, { mode: 0o700 });
     const maxBytes = Number.MAX_SAFE_INTEGER;

@@ -4,6 +4,7 @@ import type { StartRequest } from '../agent-provider.js';
 import { BASE_ENV, MODEL_PORT, WORKSPACE } from '../bwrap-arguments.js';
 import { scratchSizes } from '../limits.js';
 import { HOME } from '../owner.js';
+import { uptimeMs } from '../processes.js';
 import { LABEL } from './labels.js';
 import { seccompProfile } from './seccomp-profile.js';
 
@@ -55,7 +56,7 @@ export function containerOptions(request: ContainerRequest, merged: string): Doc
       [LABEL.owner]: folder.name,
       [LABEL.id]: request.id,
       [LABEL.run]: request.run,
-      [LABEL.expires]: String(Date.now() + request.ttl),
+      [LABEL.expires]: String(uptimeMs() + request.ttl),
     },
     HostConfig: {
       ...(request.runtime && { Runtime: request.runtime }),

@@ -11,7 +11,7 @@ import { orFailure } from '../child.js';
 import { modelUrl, type Launched } from '../launch.js';
 import { mountWorkspace, unmount } from '../mounts.js';
 import { HOME, removeLease, sandboxDirectory, writeLease } from '../owner.js';
-import { processStart } from '../processes.js';
+import { processStart, uptimeMs } from '../processes.js';
 import { openDirectory } from '../tree.js';
 import { containerOptions, type ContainerRequest } from './container-options.js';
 
@@ -48,7 +48,7 @@ export async function launchContainer(docker: Docker, request: ContainerRequest)
   };
 
   try {
-    const lease = { id, created: new Date().toISOString(), expires: Date.now() + request.ttl };
+    const lease = { id, created: new Date().toISOString(), expires: uptimeMs() + request.ttl };
     writeLease(folder, { ...lease, pid: null, start: null });
     mkdirSync(directory, { mode: 0o711 });
     mounted = true;

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
 import { OWNER_NAME } from '../owner.js';
-import { isAlive } from '../processes.js';
+import { isAlive, uptimeMs } from '../processes.js';
 import { LABEL } from './labels.js';
 
 /**
@@ -23,7 +23,7 @@ export async function sweepContainers(docker: Docker, root: string): Promise<num
       const owner = Labels[LABEL.owner] ?? '';
       const [, pid, start] = OWNER_NAME.exec(owner) ?? [];
       const lives = pid !== undefined && isAlive(Number(pid), start!);
-      if (lives && Number(Labels[LABEL.expires]) > Date.now()) return;
+      if (lives && Number(Labels[LABEL.expires]) > uptimeMs()) return;
       if (!lives && !existsSync(join(root, owner, 'sb', `${Labels[LABEL.id]}.json`))) orphans++;
       await docker
         .getContainer(Id)

@@ -5,8 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Docker from 'dockerode';
-import { mountsBelow } from '../remove-tree.js';
-import { unmount } from '../mounts.js';
 
 export interface Daemon {
   socket: string;
@@ -53,7 +51,7 @@ export async function startDaemon(): Promise<Daemon> {
       if (!(await Promise.race([ended.then(() => true), delay(20_000, false, { ref: false })])))
         daemon.kill('SIGKILL');
     }
-    await unmount(mountsBelow(folder).reverse());
+    spawnSync('umount', ['-l', ...mountedBelow(folder)]);
     rmSync(folder, { recursive: true, force: true });
   };
   const docker = new Docker({ socketPath: socket });
@@ -67,3 +65,11 @@ export async function startDaemon(): Promise<Daemon> {
   await stop();
   throw new Error(`dockerd did not start: ${said}`);
 }
+
+/** Deepest first. */
+const mountedBelow = (folder: string): string[] =>
+  readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '')
+    .filter((point) => point.startsWith(`${folder}/`))
+    .reverse();
