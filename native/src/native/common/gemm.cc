@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "common/target.h"
-#include "common/wide.h"
+#include "common/exp2_wide.h"
 
 namespace treeward {
 namespace {

@@ -9,13 +9,13 @@
 #include "common/gemm.h"
 #include "common/parallel.h"
 #include "common/target.h"
-#include "common/wide.h"
+#include "common/exp2_wide.h"
 #include "kernels/linear_logprob/linear_logprob.h"
 
 namespace treeward {
 namespace {
 
-constexpr std::size_t kTokens = 96, kBackwardTokens = 192, kVocabulary = 256;  // of one tile of logits
+constexpr std::size_t kTokens = 192, kVocabulary = 256;  // of one tile of logits
 constexpr std::size_t kStride = kVocabulary + kPanel;    // of its rows: an odd number of cache lines
 constexpr float kLog2E = 1.44269504f;
 
@@ -165,11 +165,14 @@ Status linearLogprobCpu(const LinearLogprobInput& in, const LinearLogprobOutput&
 
 namespace {
 
-// Sums in panels, so that a product walks through memory: panel after panel of `rows` x 16.
-void addPanels(std::size_t rows, std::size_t columns, const float* panels, float* to) {
-  for (std::size_t d = 0; d < columns; ++d) {
-    const float* from = panels + d / kPanel * rows * kPanel + d % kPanel;
-    for (std::size_t r = 0; r < rows; ++r) to[r * columns + d] += from[r * kPanel];
+// to[rows x columns] (+)= sums that were made in panels, each rows x 16 and contiguous, so that a product walks through memory.
+void takePanels(std::size_t rows, std::size_t columns, const float* panels, float* to, bool accumulate) {
+  for (std::size_t r = 0; r < rows; ++r, to += columns) {
+    for (std::size_t d = 0; d < columns; d += kPanel) {
+      const float* from = panels + (d / kPanel * rows + r) * kPanel;
+      const std::size_t n = std::min(kPanel, columns - d);
+      for (std::size_t i = 0; i < n; ++i) to[d + i] = accumulate ? to[d + i] + from[i] : from[i];
+    }
   }
 }
 
@@ -183,8 +186,8 @@ Status linearLogprobBackwardCpu(const LinearLogprobInput& in, const LinearLogpro
   const std::size_t tiles = (V + kVocabulary - 1) / kVocabulary, shares = std::min<std::size_t>(threadCap(), tiles);
   std::vector<AlignedFloats> part(shares);
   parallelFor(shares, 1, [&](std::size_t from, std::size_t until) {
-    const AlignedFloats columns(kVocabulary * D), rows(kVocabulary * padded), hidden(kBackwardTokens * stride), hiddenPanels(kBackwardTokens * padded),
-        logits(kBackwardTokens * kStride), gradWeight(kVocabulary * padded);
+    const AlignedFloats columns(kVocabulary * D), rows(kVocabulary * padded), hidden(kTokens * stride), hiddenPanels(kTokens * padded),
+        logits(kTokens * kStride), gradWeight(kVocabulary * padded);
     for (std::size_t s = from; s < until; ++s) {
       part[s] = AlignedFloats(in.tokens * padded);
       std::fill_n(part[s].data(), in.tokens * padded, 0.0f);
@@ -192,8 +195,8 @@ Status linearLogprobBackwardCpu(const LinearLogprobInput& in, const LinearLogpro
         const std::size_t v0 = tile * kVocabulary, n = std::min(kVocabulary, V - v0);
         operands.packWeights(Layout::transposed, v0, n, columns.data());
         operands.packWeights(Layout::plain, v0, n, rows.data());
-        for (std::size_t first = 0; first < in.tokens; first += kBackwardTokens) {
-          const std::size_t count = std::min(kBackwardTokens, in.tokens - first);
+        for (std::size_t first = 0; first < in.tokens; first += kTokens) {
+          const std::size_t count = std::min(kTokens, in.tokens - first);
           operands.copyTokens(first, count, hidden.data(), stride);
           packPanels(Layout::plain, D, count, hidden.data(), stride, hiddenPanels.data());
           float* z = logits.data();
@@ -207,15 +210,14 @@ Status linearLogprobBackwardCpu(const LinearLogprobInput& in, const LinearLogpro
           multiplyPanels(Layout::plain, count, D, n, z, kStride, rows.data(), part[s].data() + first * padded, kPanel, count * kPanel, true);
           multiplyPanels(Layout::transposed, n, D, count, z, kStride, hiddenPanels.data(), gradWeight.data(), kPanel, n * kPanel, first > 0);
         }
-        std::fill_n(g.gradWeight_VD + v0 * D, n * D, 0.0f);
-        if (in.tokens > 0) addPanels(n, D, gradWeight.data(), g.gradWeight_VD + v0 * D);
+        if (in.tokens > 0) takePanels(n, D, gradWeight.data(), g.gradWeight_VD + v0 * D, false);
+        else std::fill_n(g.gradWeight_VD + v0 * D, n * D, 0.0f);
       }
     }
   });
-  std::fill_n(g.gradHidden_TD, in.tokens * D, 0.0f);
-  for (const AlignedFloats& sums : part) {
-    for (std::size_t first = 0; first < in.tokens; first += kBackwardTokens) {
-      addPanels(std::min(kBackwardTokens, in.tokens - first), D, sums.data() + first * padded, g.gradHidden_TD + first * D);
+  for (std::size_t s = 0; s < shares; ++s) {
+    for (std::size_t first = 0; first < in.tokens; first += kTokens) {
+      takePanels(std::min(kTokens, in.tokens - first), D, part[s].data() + first * padded, g.gradHidden_TD + first * D, s > 0);
     }
   }
   return {};

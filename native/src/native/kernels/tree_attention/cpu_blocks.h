@@ -6,7 +6,7 @@
 
 #include "common/aligned.h"
 #include "common/gemm.h"
-#include "common/wide.h"
+#include "common/exp2_wide.h"
 #include "kernels/tree_attention/visibility.h"
 
 namespace treeward::tree_attention {
