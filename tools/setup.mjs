@@ -7,6 +7,7 @@ import { progressPrinter, setupReport, withEarlierWork } from './lib/report.mjs'
 import { schedule } from './lib/schedule.mjs';
 import { readStamp, writeStamp } from './lib/stamp.mjs';
 import { nativeBuild, typescriptBuild } from './steps/build.mjs';
+import { docker } from './steps/docker.mjs';
 import { harness } from './steps/harnesses.mjs';
 import { libtensorflow } from './steps/libtensorflow.mjs';
 import { npmPackages } from './steps/npm-packages.mjs';
@@ -44,6 +45,7 @@ function makeSteps(printer, only) {
   const makers = [
     ['npm-packages', 'npm packages', npmPackages],
     ['system-packages', 'system packages', systemPackages],
+    ['docker', 'docker for tests', docker],
     ['libtensorflow', 'libtensorflow', libtensorflow],
     ['tfjs-binding', 'tfjs-node binding', tfjsBinding],
     ['native', 'native', nativeBuild],
@@ -55,7 +57,7 @@ function makeSteps(printer, only) {
     ]),
   ];
   return makers
-    .filter(([id]) => only === undefined || only.includes(id))
+    .filter(([id]) => (only === undefined ? id !== 'docker' : only.includes(id)))
     .map(([id, title, make]) => make(context(id, title)));
 }
 

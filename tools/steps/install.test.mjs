@@ -18,6 +18,7 @@ import { scratchFolder } from '../testing/scratch.mjs';
 import { harness } from './harnesses.mjs';
 import { libtensorflow } from './libtensorflow.mjs';
 import { npmPackages } from './npm-packages.mjs';
+import { docker } from './docker.mjs';
 import { systemPackages } from './system-packages.mjs';
 
 // No service listens on port 1: every connection is refused at once.
@@ -233,4 +234,21 @@ test('root installs what is missing, after one update of the lists', async (t) =
   const lines = readFileSync(calls, 'utf8').trim().split('\n');
   assert.match(lines[0], / update$/);
   assert.match(lines[1], / install -y --no-install-recommends bubblewrap$/);
+});
+
+test('docker for the tests is installed by root, and passed over, with the reason, where it cannot be', async (t) => {
+  const { folder } = machineWith(t, ['dockerd']);
+  const given = { ...context(t), env: { PATH: folder } };
+  const other = await docker({ ...given, uid: 1000 }).run();
+  assert.equal(other.status, 'skipped');
+  assert.match(other.detail, /no tests of containers: .* mmdebstrap runsc$/);
+
+  writeFileSync(join(folder, 'apt-get'), '#!/bin/sh\nexit 100\n');
+  chmodSync(join(folder, 'apt-get'), 0o755);
+  assert.equal((await docker({ ...given, uid: 0 }).run()).status, 'skipped');
+  writeFileSync(join(folder, 'apt-get'), '#!/bin/sh\nexit 0\n');
+  const result = await docker({ ...given, uid: 0 }).run();
+  assert.deepEqual(result, { status: 'done', detail: 'mmdebstrap, runsc' });
+  for (const name of ['mmdebstrap', 'runsc']) symlinkSync(onPath('true'), join(folder, name));
+  assert.deepEqual(await docker({ ...given, uid: 0 }).run(), { status: 'ready' });
 });

@@ -31,7 +31,7 @@ const describe = (missing) => missing.map(({ command, use }) => `${command} (${u
 
 /** Installs what is missing with apt as root; otherwise says exactly what to run, and stops if it is needed. */
 export function systemPackages(context) {
-  const { env, log, say, cache, uid = process.getuid?.() } = context;
+  const { env, log, uid = process.getuid?.() } = context;
   return {
     id: 'system-packages',
     title: 'system packages',
@@ -41,28 +41,7 @@ export function systemPackages(context) {
       const names = [...new Set(missing.map((entry) => entry.package))];
       const canInstall = uid === 0 && onPath('apt-get', env) !== undefined;
       if (!canInstall) return refuse(missing, names);
-      say(`apt-get install ${names.join(' ')}`);
-      const quiet = { ...env, DEBIAN_FRONTEND: 'noninteractive' };
-      const apt = (args, what) =>
-        run('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=300', '-o', 'Acquire::Retries=2', ...args], {
-          env: quiet,
-          log,
-          what,
-          fetches: true,
-          code: 'BOOT_E_APT',
-          hints: [`try by hand: apt-get update && apt-get install -y ${names.join(' ')}`],
-        });
-      await withLock(
-        join(cache, 'locks/apt.lock'),
-        async () => {
-          await apt(['update'], `the package lists of apt (to install ${names.join(', ')})`);
-          await apt(
-            ['install', '-y', '--no-install-recommends', ...names],
-            `the system packages ${names.join(', ')}`,
-          );
-        },
-        { log: say },
-      );
+      await aptInstall(context, names);
       const still = missingPackages(context).filter((entry) => entry.needed);
       if (still.length > 0) {
         throw new BootError(
@@ -74,6 +53,32 @@ export function systemPackages(context) {
       return { status: 'done', detail: names.join(', ') };
     },
   };
+}
+
+/** As root. Throws `BOOT_E_APT`. */
+export async function aptInstall({ env, log, say, cache }, names) {
+  say(`apt-get install ${names.join(' ')}`);
+  const quiet = { ...env, DEBIAN_FRONTEND: 'noninteractive' };
+  const apt = (args, what) =>
+    run('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=300', '-o', 'Acquire::Retries=2', ...args], {
+      env: quiet,
+      log,
+      what,
+      fetches: true,
+      code: 'BOOT_E_APT',
+      hints: [`try by hand: apt-get update && apt-get install -y ${names.join(' ')}`],
+    });
+  await withLock(
+    join(cache, 'locks/apt.lock'),
+    async () => {
+      await apt(['update'], `the package lists of apt (to install ${names.join(', ')})`);
+      await apt(
+        ['install', '-y', '--no-install-recommends', ...names],
+        `the system packages ${names.join(', ')}`,
+      );
+    },
+    { log: say },
+  );
 }
 
 function refuse(missing, names) {

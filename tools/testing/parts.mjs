@@ -152,6 +152,6 @@ export const PARTS = [
   { part: 'build', steps: ['system-packages', ...builds], run: build },
   { part: 'tools', steps: [], run: tools },
   { part: 'unit', steps: [...tensorflow, ...builds], run: unit },
-  { part: 'integration', steps: [...tensorflow, ...builds], harnesses: true, run: integration },
+  { part: 'integration', steps: [...tensorflow, 'docker', ...builds], harnesses: true, run: integration },
   { part: 'smoke', steps: [...tensorflow, ...builds], harnesses: true, run: smoke },
 ];
