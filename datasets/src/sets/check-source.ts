@@ -1,0 +1,147 @@
+import type { SetTask } from './set-task.js';
+
+/**
+ * What every checker of the sets starts with. It only looks: an unreadable, missing, huge or wrong-typed file is None, so that a
+ * sub-score is 0 and nothing raises.
+ */
+const PRELUDE = `import csv
+import io
+import json
+import os
+import re
+
+LIMIT = 1_000_000
+
+
+class Workspace:
+    """Reads what is left, never raises: what can't be read is None. Symbolic links are not followed."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def path(self, name):
+        full = self.root
+        for part in name.split("/"):
+            full = os.path.join(full, part)
+            if os.path.islink(full):
+                return None
+        return full
+
+    def exists(self, name):
+        full = self.path(name)
+        return full is not None and os.path.isfile(full)
+
+    def files(self, folder=""):
+        """Sorted relative paths of regular files below a folder, at most 1000."""
+        top = self.path(folder) if folder else self.root
+        found = []
+        if top is None:
+            return found
+        for base, folders, names in os.walk(top):
+            folders.sort()
+            for name in sorted(names):
+                full = os.path.join(base, name)
+                if os.path.isfile(full) and not os.path.islink(full):
+                    found.append(os.path.relpath(full, self.root))
+            if len(found) > 1000:
+                break
+        return sorted(found)[:1000]
+
+    def text(self, name):
+        full = self.path(name)
+        try:
+            if full is None or not os.path.isfile(full) or os.path.getsize(full) > LIMIT:
+                return None
+            with open(full, encoding="utf-8-sig", newline=None) as file:
+                return file.read()
+        except (OSError, ValueError):
+            return None
+
+    def lines(self, name):
+        """Lines without blanks at their ends, without empty lines at the end of the file."""
+        text = self.text(name)
+        return None if text is None else [line.rstrip() for line in text.rstrip().split("\\n")]
+
+    def json(self, name):
+        text = self.text(name)
+        try:
+            return None if text is None else json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+
+    def table(self, name):
+        """A csv file as (header, rows), cells stripped; None unless every row is as wide as the header."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if row]
+        except csv.Error:
+            return None
+        if not rows or any(len(row) != len(rows[0]) for row in rows):
+            return None
+        return rows[0], rows[1:]
+
+
+def number(value):
+    """A finite number of a JSON value or a cell, else None; true and false are no numbers."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        return None
+    return result if abs(result) < 1e300 else None
+
+
+def close(value, wanted, tolerance=0.005):
+    found = number(value)
+    return found is not None and abs(found - wanted) <= tolerance
+
+
+def share(flags):
+    """The share of checks that hold, 0 for none."""
+    flags = list(flags)
+    return sum(1.0 for flag in flags if flag) / len(flags) if flags else 0.0
+
+
+def at(value, *keys):
+    """value[k1][k2]… or None where there is no such thing."""
+    for key in keys:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value):
+            value = value[key]
+        else:
+            return None
+    return value
+`;
+
+const indent = (text: string): string =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => (line === '' ? '' : `    ${line}`))
+    .join('\n');
+
+/** check.py of a task: self-contained, standard library only, usable as ClawGym's `grade()` and inside a PinchBench task. */
+export function checkSource(task: SetTask): string {
+  // A JSON text as a Python string literal: true, null and the like are not Python.
+  const truth = JSON.stringify(JSON.stringify(task.truth, null, 0));
+  return `"""Checker of ${task.id}: named sub-scores in [0, 1], all of the same weight."""
+${PRELUDE}
+
+TRUTH = json.loads(${truth})
+
+
+def grade(transcript: list, workspace_path: str) -> dict:
+    ws = Workspace(workspace_path)
+${indent(task.check)}
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(json.dumps(grade([], sys.argv[1])))
+`;
+}
