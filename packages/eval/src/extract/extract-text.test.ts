@@ -5,11 +5,21 @@ import { docx, pdf, sqlite, xlsx } from '../testing/office-files.js';
 import { folderOf } from '../testing/tasks.js';
 import { extractText } from './extract-text.js';
 
-const extract = async (name: string, content: string | Uint8Array) => extractText(join(folderOf({ [name]: content }), name));
+const extract = async (name: string, content: string | Uint8Array) =>
+  extractText(join(folderOf({ [name]: content }), name));
 
 describe('text of', () => {
   it('a workbook: every sheet, values as shown', async () => {
-    const { text } = await extract('a.xlsx', xlsx({ Plan: [['what', 'cost'], ['a,b', 12.5]], Notes: [['x']] }));
+    const { text } = await extract(
+      'a.xlsx',
+      xlsx({
+        Plan: [
+          ['what', 'cost'],
+          ['a,b', 12.5],
+        ],
+        Notes: [['x']],
+      }),
+    );
     expect(text).toBe('## sheet Plan\nwhat,cost\n"a,b",12.5\n\n## sheet Notes\nx');
   });
 
@@ -22,22 +32,36 @@ describe('text of', () => {
   });
 
   it('a database: definitions and rows', async () => {
-    const { text } = await extract('a.db', await sqlite("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x,y'), (NULL, x'00ff');"));
+    const { text } = await extract(
+      'a.db',
+      await sqlite("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x,y'), (NULL, x'00ff');"),
+    );
     expect(text).toBe('## table t (2 rows)\nCREATE TABLE t (a, b)\na,b\n1,"x,y"\n,<2 bytes>');
   });
 
   it('a database with many rows says how many are not shown', async () => {
-    const { text } = await extract('a.sqlite', await sqlite('CREATE TABLE t (a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 700) INSERT INTO t SELECT i FROM n;'));
+    const { text } = await extract(
+      'a.sqlite',
+      await sqlite(
+        'CREATE TABLE t (a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 700) INSERT INTO t SELECT i FROM n;',
+      ),
+    );
     expect(text).toContain('[…200 rows cut]');
   });
 
   it('a notebook: cells and what they printed', async () => {
     const cells = [
       { cell_type: 'markdown', source: ['# A\n', 'b'] },
-      { cell_type: 'code', source: 'print(1)', outputs: [{ text: ['1\n'] }, { data: { 'image/png': 'AAAA' } }, { ename: 'E', evalue: 'v' }] },
+      {
+        cell_type: 'code',
+        source: 'print(1)',
+        outputs: [{ text: ['1\n'] }, { data: { 'image/png': 'AAAA' } }, { ename: 'E', evalue: 'v' }],
+      },
     ];
     const { text } = await extract('a.ipynb', JSON.stringify({ cells }));
-    expect(text).toBe('## markdown cell\n# A\nb\n\n## code cell\nprint(1)\n### output\n1\n\n<image/png>\nE: v');
+    expect(text).toBe(
+      '## markdown cell\n# A\nb\n\n## code cell\nprint(1)\n### output\n1\n\n<image/png>\nE: v',
+    );
   });
 
   it('anything else that is text, without its byte order mark', async () => {

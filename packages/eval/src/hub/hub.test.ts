@@ -9,7 +9,12 @@ import { loadTasks } from '../formats/load-tasks.js';
 import { codeOfAsync, folderOf } from '../testing/tasks.js';
 import { loadHub } from './hub.js';
 
-const row = { prompt: 'Do it.', hook_code: 'python3 reward/test.py .', input_files: [{ file_path: 'reward/test.py', content: 'print(1)' }], id: 'r1' };
+const row = {
+  prompt: 'Do it.',
+  hook_code: 'python3 reward/test.py .',
+  input_files: [{ file_path: 'reward/test.py', content: 'print(1)' }],
+  id: 'r1',
+};
 
 let close: (() => Promise<void>) | null = null;
 afterEach(async () => {
@@ -18,14 +23,25 @@ afterEach(async () => {
 });
 
 /** A server with the hub's API for one data set. */
-async function hub(files: Record<string, string | Uint8Array>, card: unknown = { license: 'apache-2.0' }, status = 200): Promise<{ url: string; asked: string[] }> {
+async function hub(
+  files: Record<string, string | Uint8Array>,
+  card: unknown = { license: 'apache-2.0' },
+  status = 200,
+): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     const url = decodeURIComponent(request.url ?? '');
     asked.push(url);
     if (status !== 200) response.writeHead(status).end();
     else if (url === '/api/datasets/own/set/revision/main') {
-      response.end(JSON.stringify({ sha: 'abc', siblings: Object.keys(files).map((rfilename) => ({ rfilename })), cardData: card, tags: ['license:mit'] }));
+      response.end(
+        JSON.stringify({
+          sha: 'abc',
+          siblings: Object.keys(files).map((rfilename) => ({ rfilename })),
+          cardData: card,
+          tags: ['license:mit'],
+        }),
+      );
     } else {
       const file = files[url.replace('/datasets/own/set/resolve/abc/', '')];
       if (file === undefined) response.writeHead(404).end();
@@ -45,7 +61,10 @@ describe('loadHub', () => {
     const path = await loadHub('own/set', { url, cache, say: (line) => said.push(line) });
     expect(said[0]).toBe('own/set at abc: licence apache-2.0');
     expect(loadTasks('clawgym', path).tasks[0]).toMatchObject({ id: 'r1' });
-    expect(readJson(join(cache, 'own+set/abc/dataset.json'))).toMatchObject({ licence: 'apache-2.0', revision: 'abc' });
+    expect(readJson(join(cache, 'own+set/abc/dataset.json'))).toMatchObject({
+      licence: 'apache-2.0',
+      revision: 'abc',
+    });
     expect(asked).toHaveLength(2);
     expect(await loadHub('own/set', { url, cache })).toBe(path);
     expect(asked).toHaveLength(3);
@@ -81,6 +100,8 @@ describe('loadHub', () => {
   });
 
   it('without a network: HUB_E_UNREACHABLE', async () => {
-    expect(await codeOfAsync(() => loadHub('own/set', { url: 'http://127.0.0.1:9', cache: folderOf({}) }))).toBe('HUB_E_UNREACHABLE');
+    expect(
+      await codeOfAsync(() => loadHub('own/set', { url: 'http://127.0.0.1:9', cache: folderOf({}) })),
+    ).toBe('HUB_E_UNREACHABLE');
   });
 });

@@ -5,7 +5,13 @@ import type { Criterion } from '../types.js';
 import { codeOf } from '../testing/tasks.js';
 import { parseVerdict } from './contract.js';
 
-const criterion = (anchors: number[] | null): Criterion => ({ name: 'c', text: 'c', anchors, weight: 1, filePath: null });
+const criterion = (anchors: number[] | null): Criterion => ({
+  name: 'c',
+  text: 'c',
+  anchors,
+  weight: 1,
+  filePath: null,
+});
 const criteria = [criterion([0, 0.5, 1]), criterion(null)];
 const verdict = '{"scores": {"criterion_1": 0.5, "criterion_2": 0.33}, "notes": "fine"}';
 
@@ -45,7 +51,25 @@ describe('parseVerdict', () => {
   });
 
   it('whatever is said: allowed scores, or an error of ours', () => {
-    const part = fc.constantFrom('{', '}', '"scores"', ':', '"notes"', '""', ',', '"criterion_1"', '"criterion_2"', '0.5', '1', '7', '\\', '"', 'x', '\n', '```');
+    const part = fc.constantFrom(
+      '{',
+      '}',
+      '"scores"',
+      ':',
+      '"notes"',
+      '""',
+      ',',
+      '"criterion_1"',
+      '"criterion_2"',
+      '0.5',
+      '1',
+      '7',
+      '\\',
+      '"',
+      'x',
+      '\n',
+      '```',
+    );
     fc.assert(
       fc.property(fc.array(part, { maxLength: 25 }), (parts) => {
         try {

@@ -16,13 +16,22 @@ describe('the table in the paper’s layout', () => {
   it('joins ClawGym-Bench and PinchBench of one policy, beside the published rows', () => {
     const rows = domainTable([
       summaryOf(domains, { identity: { label: 'rl', harness: 'openclaw' } }),
-      summaryOf([{ id: 'p', scores: [0.9, 0.9] }], { identity: { label: 'rl', harness: 'openclaw', format: 'pinchbench' } }),
+      summaryOf([{ id: 'p', scores: [0.9, 0.9] }], {
+        identity: { label: 'rl', harness: 'openclaw', format: 'pinchbench' },
+      }),
       summaryOf(domains, { identity: { label: 'sft', harness: 'openclaw' }, complete: false }),
     ]);
-    expect(rows[0]).toEqual({ harness: 'openclaw', model: 'rl', cells: [90, 0, 10, 20, 30, 40, 50, 25], source: 'measured' });
+    expect(rows[0]).toEqual({
+      harness: 'openclaw',
+      model: 'rl',
+      cells: [90, 0, 10, 20, 30, 40, 50, 25],
+      source: 'measured',
+    });
     expect(rows[1]).toMatchObject({ model: 'sft', source: 'partial' });
     expect(rows.filter(({ source }) => source === 'published')).toHaveLength(PUBLISHED.length);
-    expect(rows.find(({ model }) => model === 'ClawII-OC-30A3B')!.cells).toEqual([87.32, 62.75, 59.81, 64.09, 62.18, 63.12, 66.71, 62.62]);
+    expect(rows.find(({ model }) => model === 'ClawII-OC-30A3B')!.cells).toEqual([
+      87.32, 62.75, 59.81, 64.09, 62.18, 63.12, 66.71, 62.62,
+    ]);
   });
 
   it('the published averages are the domains’ averages, weighted by their tasks', () => {
@@ -30,21 +39,34 @@ describe('the table in the paper’s layout', () => {
     expect(tasks).toBe(200);
     for (const row of PUBLISHED) {
       if (row.domains.some((value) => value === null)) continue;
-      const weighted = row.domains.reduce<number>((sum, value, at) => sum + value! * DOMAINS[at]!.tasks, 0) / tasks;
+      const weighted =
+        row.domains.reduce<number>((sum, value, at) => sum + value! * DOMAINS[at]!.tasks, 0) / tasks;
       expect(Math.abs(weighted - row.average), `${row.harness} ${row.model}`).toBeLessThan(1.1);
     }
   });
 });
 
 describe('compare', () => {
-  const base = summaryOf([{ id: 'a', scores: [0, 0] }, { id: 'b', scores: [0.5, 0.5] }]);
-  const better = summaryOf([{ id: 'a', scores: [1, 1] }, { id: 'b', scores: [0.5, 1] }], { identity: { label: 'rl <b>"x"</b>' } });
+  const base = summaryOf([
+    { id: 'a', scores: [0, 0] },
+    { id: 'b', scores: [0.5, 0.5] },
+  ]);
+  const better = summaryOf(
+    [
+      { id: 'a', scores: [1, 1] },
+      { id: 'b', scores: [0.5, 1] },
+    ],
+    { identity: { label: 'rl <b>"x"</b>' } },
+  );
   const other = summaryOf([{ id: 'a', scores: [1] }], { identity: { label: 'rl', harness: 'codex' } });
 
   it('sets each against the first of its harness, on the tasks of both', () => {
     const { rows, warnings } = compareEvaluations([base, better, other]);
     expect(rows[0]!.against).toBeNull();
-    expect(rows[1]!.against).toMatchObject({ name: 'base · agent-loop', paired: { tasks: 2, sign: { wins: 2, losses: 0 } } });
+    expect(rows[1]!.against).toMatchObject({
+      name: 'base · agent-loop',
+      paired: { tasks: 2, sign: { wins: 2, losses: 0 } },
+    });
     expect(rows[1]!.against!.paired.difference!.estimate).toBeCloseTo(0.625, 12);
     expect(warnings.join('\n')).toContain('rl · codex · clawgym: only 1 tasks have a number in both');
     expect(codeOf(() => compareEvaluations([]))).toBe('RUN_E_COMPARE');
@@ -58,7 +80,11 @@ describe('compare', () => {
   });
 
   it('is a picture and a page that need nothing from elsewhere and escape what they show', () => {
-    const comparison = compareEvaluations([base, better, summaryOf([{ id: 'a', scores: [null] }], { identity: { label: 'none' } })]);
+    const comparison = compareEvaluations([
+      base,
+      better,
+      summaryOf([{ id: 'a', scores: [null] }], { identity: { label: 'none' } }),
+    ]);
     const svg = comparisonSvg(comparison);
     const html = comparisonHtml(comparison);
     expect(svg.match(/<circle/g)).toHaveLength(2);
@@ -71,7 +97,15 @@ describe('compare', () => {
   });
 
   it('an evaluation says what it rests on', () => {
-    const text = describeEvaluation(summaryOf([{ id: 'a', scores: [1, null] }, { id: 'b', scores: [0, 0] }], { complete: false, note: 'half' }));
+    const text = describeEvaluation(
+      summaryOf(
+        [
+          { id: 'a', scores: [1, null] },
+          { id: 'b', scores: [0, 0] },
+        ],
+        { complete: false, note: 'half' },
+      ),
+    );
     expect(text).toContain('licence of the set: MIT');
     expect(text).toContain('partial: no overall score of a suite (half; partial: 2 tasks)');
     expect(text).toContain('missing counted as 0: 0.250');

@@ -14,7 +14,14 @@ const fake: HarnessAdapter = {
   detect: async () => ({ version: '1', mounts: [], entry: '/fake' }),
   prepare: async () => {},
   command: (_, installed, task: HarnessTask, endpoint) => ({
-    argv: [installed.entry, task.resume ? 'resume' : 'new', task.prompt, endpoint.rolloutId, endpoint.key, endpoint.baseUrl],
+    argv: [
+      installed.entry,
+      task.resume ? 'resume' : 'new',
+      task.prompt,
+      endpoint.rolloutId,
+      endpoint.key,
+      endpoint.baseUrl,
+    ],
     run: { env: { SESSION: task.prompt } },
   }),
   readTranscript: async () => new Map(),
@@ -31,7 +38,16 @@ const sessions = [
 /** Runs what the wrapped provider opens, the way runRollout does. `tick`: what the clock gains by each run. */
 async function play(options: { timeout: number; takes?: number; timedOutAt?: number; id?: string }) {
   const runs: { argv: readonly string[]; options: RunOptions | undefined }[] = [];
-  const result = (timedOut: boolean): RunResult => ({ code: 0, signal: null, stdout: 'o', stderr: '', timedOut, truncated: false, cpuSeconds: 1, wallMs: 5 });
+  const result = (timedOut: boolean): RunResult => ({
+    code: 0,
+    signal: null,
+    stdout: 'o',
+    stderr: '',
+    timedOut,
+    truncated: false,
+    cpuSeconds: 1,
+    wallMs: 5,
+  });
   const opened: string[] = [];
   const sandbox = {
     modelUrl: 'http://inside',
@@ -47,13 +63,18 @@ async function play(options: { timeout: number; takes?: number; timedOutAt?: num
   wrapper.plan('r1', { harness: fake.name, sessions, maxTurns: 9 });
   const deps = wrapper.wrap({
     gateway: { open: async () => ({ key: 'k' }) },
-    sandboxes: { open: async ({ id }: { id: string }) => (opened.push(id), sandbox) } as unknown as SandboxProvider,
+    sandboxes: {
+      open: async ({ id }: { id: string }) => (opened.push(id), sandbox),
+    } as unknown as SandboxProvider,
   } as unknown as RolloutDeps);
   const id = options.id ?? 'r1';
   await deps.gateway.open({ rolloutId: id } as never);
   const inside = await deps.sandboxes.open({ id, network: { kind: 'none' } });
   await inside.run(['look']);
-  const total = await inside.run(['/fake', 'new', 'one'], { timeout: options.timeout, env: { SESSION: 'one' } });
+  const total = await inside.run(['/fake', 'new', 'one'], {
+    timeout: options.timeout,
+    env: { SESSION: 'one' },
+  });
   return { runs: runs.slice(1), total, opened };
 }
 

@@ -28,13 +28,19 @@ describe('against numbers from numpy (__fixtures__/make-reference.py)', () => {
     expect(split.icc).toBeCloseTo(icc, 12);
   });
 
-  it.each(reference.pass)('pass^$k and pass@$k of $c in $n are the shares over all subsets', ({ n, c, k, all, any }) => {
-    expect(passHatK(n, c, k)).toBeCloseTo(all, 12);
-    expect(passAtK(n, c, k)).toBeCloseTo(any, 12);
-  });
+  it.each(reference.pass)(
+    'pass^$k and pass@$k of $c in $n are the shares over all subsets',
+    ({ n, c, k, all, any }) => {
+      expect(passHatK(n, c, k)).toBeCloseTo(all, 12);
+      expect(passAtK(n, c, k)).toBeCloseTo(any, 12);
+    },
+  );
 
   it.each(reference.sign)('sign test of $wins wins and $losses losses', ({ wins, losses, p }) => {
-    const pairs = [...Array.from({ length: wins }, () => [0, 1] as const), ...Array.from({ length: losses }, () => [1, 0] as const)];
+    const pairs = [
+      ...Array.from({ length: wins }, () => [0, 1] as const),
+      ...Array.from({ length: losses }, () => [1, 0] as const),
+    ];
     expect(signTest([...pairs, [0.5, 0.5]])).toMatchObject({ wins, losses, ties: 1 });
     expect(signTest(pairs).p).toBeCloseTo(p, 12);
   });
@@ -65,7 +71,12 @@ describe('edges', () => {
     expect(varianceSplit([[0.5], [0.7]])).toBeNull();
     expect(varianceSplit([[0.5, 0.6]])).toBeNull();
     expect(agreement([[1], [0]])).toEqual({ units: 0, exact: null, alpha: null, weightedKappa: null });
-    expect(agreement([[1, 1], [1, 1]])).toMatchObject({ exact: 1, alpha: null });
+    expect(
+      agreement([
+        [1, 1],
+        [1, 1],
+      ]),
+    ).toMatchObject({ exact: 1, alpha: null });
     expect(signTest([[0.3, 0.3]]).p).toBe(1);
     expect(signTest([[0.1 + 0.2, 0.3]]).ties).toBe(1);
   });
@@ -91,13 +102,19 @@ describe('edges', () => {
 
   it('a paired interval is of the differences: adding the same to both changes nothing', () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true })), { minLength: 2, maxLength: 8 }), (pairs) => {
-        const shifted = pairs.map(([a, b]) => [a + 3, b + 3] as const);
-        const one = bootstrapPaired(pairs, { draws: 200 })!;
-        const two = bootstrapPaired(shifted, { draws: 200 })!;
-        expect(two.low).toBeCloseTo(one.low, 9);
-        expect(two.high).toBeCloseTo(one.high, 9);
-      }),
+      fc.property(
+        fc.array(
+          fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true })),
+          { minLength: 2, maxLength: 8 },
+        ),
+        (pairs) => {
+          const shifted = pairs.map(([a, b]) => [a + 3, b + 3] as const);
+          const one = bootstrapPaired(pairs, { draws: 200 })!;
+          const two = bootstrapPaired(shifted, { draws: 200 })!;
+          expect(two.low).toBeCloseTo(one.low, 9);
+          expect(two.high).toBeCloseTo(one.high, 9);
+        },
+      ),
       { numRuns: 30 },
     );
   });
@@ -122,7 +139,10 @@ describe('summarise', () => {
   });
 
   it('compares only tasks that both have a number for', () => {
-    const compared = comparePaired([task('a', 0, 0), task('b', 0.5), task('c', null)], [task('b', 1), task('a', 1), task('c', 1)]);
+    const compared = comparePaired(
+      [task('a', 0, 0), task('b', 0.5), task('c', null)],
+      [task('b', 1), task('a', 1), task('c', 1)],
+    );
     expect(compared).toMatchObject({ tasks: 2, sign: { wins: 2, losses: 0, ties: 0, p: 0.5 } });
     expect(compared.difference!.estimate).toBeCloseTo(0.75, 12);
   });

@@ -17,14 +17,20 @@ export interface Answer {
 }
 
 /** A server on this machine that gives `answers` in order (the last one again and again) and remembers what it was asked. */
-export async function judgeServer(answers: readonly Answer[]): Promise<{ url: string; seen: Seen[]; close(): Promise<void> }> {
+export async function judgeServer(
+  answers: readonly Answer[],
+): Promise<{ url: string; seen: Seen[]; close(): Promise<void> }> {
   const seen: Seen[] = [];
   const server = createServer((request, response) => {
     let text = '';
     request.on('data', (chunk: Buffer) => (text += chunk.toString('utf8')));
     request.on('end', () => {
       const answer = answers[Math.min(seen.length, answers.length - 1)] ?? {};
-      seen.push({ url: request.url ?? '', headers: request.headers, body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>) });
+      seen.push({
+        url: request.url ?? '',
+        headers: request.headers,
+        body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>),
+      });
       if (answer.hang) return;
       response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' });
       response.end(answer.text ?? JSON.stringify(answer.body));
@@ -44,7 +50,10 @@ export async function judgeServer(answers: readonly Answer[]): Promise<{ url: st
 }
 
 export const openaiAnswer = (text: string): Answer => ({
-  body: { choices: [{ message: { role: 'assistant', content: text } }], usage: { prompt_tokens: 1000, completion_tokens: 100 } },
+  body: {
+    choices: [{ message: { role: 'assistant', content: text } }],
+    usage: { prompt_tokens: 1000, completion_tokens: 100 },
+  },
 });
 
 export const anthropicAnswer = (text: string): Answer => ({

@@ -60,7 +60,8 @@ export const docx = (...paragraphs: string[]): Buffer =>
 
 export function xlsx(sheets: Readonly<Record<string, unknown[][]>>): Buffer {
   const book = utils.book_new();
-  for (const [name, rows] of Object.entries(sheets)) utils.book_append_sheet(book, utils.aoa_to_sheet(rows), name);
+  for (const [name, rows] of Object.entries(sheets))
+    utils.book_append_sheet(book, utils.aoa_to_sheet(rows), name);
   return write(book, { type: 'buffer', bookType: 'xlsx' }) as Buffer;
 }
 

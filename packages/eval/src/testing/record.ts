@@ -17,7 +17,14 @@ export interface Call {
 /** Writes the record of a rollout with these calls, each with three prompt ids and two sampled ones. */
 export async function writeRecord(directory: string, harness: string, calls: readonly Call[]): Promise<void> {
   const writer = RecordWriter.open(directory);
-  writer.append({ type: 'rollout.start', version: 1, rolloutId: 'r', time: 1, template: 'compact', labels: { harness } });
+  writer.append({
+    type: 'rollout.start',
+    version: 1,
+    rolloutId: 'r',
+    time: 1,
+    template: 'compact',
+    labels: { harness },
+  });
   const lengths: number[] = [];
   calls.forEach((call, index) => {
     const parent = call.parent ?? null;
@@ -41,7 +48,13 @@ export async function writeRecord(directory: string, harness: string, calls: rea
       {
         type: 'call.prompt',
         call: index,
-        prompt: { parent: null, kept: 0, appended: writer.tokens(Int32Array.of(1, 2, 3)), length: 3, hash: 'h' },
+        prompt: {
+          parent: null,
+          kept: 0,
+          appended: writer.tokens(Int32Array.of(1, 2, 3)),
+          length: 3,
+          hash: 'h',
+        },
         graft: { reason: 'root', keptMessages: 0 },
       },
       {

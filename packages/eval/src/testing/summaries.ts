@@ -50,7 +50,12 @@ export interface InventedTask {
 /** The summary of an evaluation with these scores. */
 export function summaryOf(
   tasks: readonly InventedTask[],
-  parts: { identity?: Partial<EvaluationIdentity>; complete?: boolean; note?: string; problems?: EvaluationSummary['problems'] } = {},
+  parts: {
+    identity?: Partial<EvaluationIdentity>;
+    complete?: boolean;
+    note?: string;
+    problems?: EvaluationSummary['problems'];
+  } = {},
 ): EvaluationSummary {
   const runs = Math.max(0, ...tasks.map(({ scores }) => scores.length));
   const options = {
@@ -64,7 +69,14 @@ export function summaryOf(
   } as unknown as EvaluateOptions;
   const graded = tasks.flatMap(({ id, scores, category = '', live = false, quarantined = null }) =>
     scores.map((score, run) => ({
-      task: { id, name: id, category, live, quarantined, grading: { type: 'automated' } } as unknown as WrittenTask,
+      task: {
+        id,
+        name: id,
+        category,
+        live,
+        quarantined,
+        grading: { type: 'automated' },
+      } as unknown as WrittenTask,
       outcome: outcome(run, score, { rolloutId: `${id}--r${run + 1}` }),
       grade: null,
     })),

@@ -36,7 +36,9 @@ export async function codeOfAsync(run: () => Promise<unknown>): Promise<string> 
 const FENCE = '```';
 
 /** A PinchBench task file; every part can be replaced. */
-export function taskFile(parts: { meta?: string; sections?: Record<string, string>; checks?: string } = {}): string {
+export function taskFile(
+  parts: { meta?: string; sections?: Record<string, string>; checks?: string } = {},
+): string {
   const checks = parts.checks ?? 'def grade(transcript, workspace_path):\n    return {"done": 1.0}';
   const sections: Record<string, string> = {
     Prompt: 'Do it.',
@@ -52,7 +54,14 @@ export function taskFile(parts: { meta?: string; sections?: Record<string, strin
 /** A ClawGym RL directory's files, below `prefix`. */
 export const clawgymFiles = (
   prefix: string,
-  options: { id?: string; query?: string; check?: string; entry?: string; metadata?: Record<string, unknown>; inputs?: Record<string, string> } = {},
+  options: {
+    id?: string;
+    query?: string;
+    check?: string;
+    entry?: string;
+    metadata?: Record<string, unknown>;
+    inputs?: Record<string, string>;
+  } = {},
 ): Record<string, string> => ({
   [`${prefix}data_entry.json`]: JSON.stringify({
     task_id: options.id ?? 'task_0',
@@ -61,7 +70,9 @@ export const clawgymFiles = (
   }),
   [`${prefix}reward/reward.sh`]: options.entry ?? 'exec python3 -B "${0%/*}/check.py" "$PWD"\n',
   [`${prefix}reward/check.py`]: options.check ?? 'print("{\\"x\\": 0}")\nprint(0)\n',
-  ...Object.fromEntries(Object.entries(options.inputs ?? {}).map(([path, text]) => [`${prefix}input_files/${path}`, text])),
+  ...Object.fromEntries(
+    Object.entries(options.inputs ?? {}).map(([path, text]) => [`${prefix}input_files/${path}`, text]),
+  ),
 });
 
 /** ClawGym's own entry script. */
