@@ -20,12 +20,7 @@ export { ALL_LINEARS, type LoraOptions } from './model/lora.js';
 export type { RopeScaling } from './model/rope.js';
 export type { OptimizerOptions } from './optim/options.js';
 export { scheduledRate, type RateSchedule } from './optim/schedule.js';
-export {
-  algorithmDefaults,
-  criticLoss,
-  type Algorithm,
-  type PolicyAlgorithm,
-} from './algorithms/algorithm.js';
+export { algorithmDefaults, type Algorithm, type PolicyAlgorithm } from './algorithms/algorithm.js';
 export { methodPresets, type MethodPreset } from './algorithms/presets.js';
 export { resolveAlgorithm, type ResolvedAlgorithm } from './algorithms/resolve.js';
 export { groupAdvantages, type GroupEstimator, type GroupOptions } from './algorithms/group-advantages.js';
@@ -43,4 +38,5 @@ export { resolveModel, type ResolveOptions } from './hub/resolve-model.js';
 export { readModelConfig } from './model/hf-config.js';
 export { estimateMemory, type MemoryEstimate, type MemoryInput } from './memory-estimate.js';
 export { readWeights, writeWeights, type Weights } from './checkpoint/weights.js';
+export { tensorflowDevice, type TensorFlowDevice } from './tf/load.js';
 export { tensorflowVersion } from './tf/version.js';

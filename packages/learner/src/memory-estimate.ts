@@ -68,20 +68,21 @@ export function estimateMemory(input: MemoryInput): MemoryEstimate {
   return { ...parts, total: Object.values(parts).reduce((a, b) => a + b) };
 }
 
-/** Values per token, by what layer.ts keeps: states and projections of attention and feed-forward. */
+/**
+ * Values per token, by what layer.ts keeps: states and projections of attention and feed-forward. The vocabulary's projection
+ * and a layer's backward pass come one after the other: the larger one counts.
+ */
 function passMemory(
   config: ModelConfig,
   tokens: number,
   checkpointAbove: number,
 ): { activations: number; logits: number } {
   const { hiddenSize: d, heads: H, kvHeads: K, headDim: h, ffnSize: f, layers } = config;
-  const attention = (config.family === 'qwen3' ? 2 : 1) * (H + K) * h + 2 * K * h + 2 * H * h;
-  const layer = 2 * d + attention + 5 * f;
-  // While a layer runs backward: gradients of everything it holds, about once more.
-  const working = layer + 3 * f + 4 * d;
-  const checkpointing = tokens > checkpointAbove;
-  return {
-    activations: tokens * (checkpointing ? layers * d + layer + working : layers * layer + working),
-    logits: Math.min(LOGIT_VALUES, tokens * config.vocabSize) * 3,
-  };
+  const turned = (H + K) * h;
+  const layer = 2 * d + (config.family === 'qwen3' ? 2 : 1) * turned + K * h + H * h + 3 * f;
+  const backward = 3 * f + 4 * d + turned;
+  const kept = tokens > checkpointAbove ? layers * d : layers * layer;
+  const working = tokens * (tokens > checkpointAbove ? layer + backward : backward);
+  const logits = Math.min(LOGIT_VALUES, tokens * config.vocabSize) * 3;
+  return { activations: tokens * kept + Math.max(0, working - logits), logits };
 }

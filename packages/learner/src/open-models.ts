@@ -7,7 +7,7 @@ import type { ModelConfig } from './model/config.js';
 import type { TfjsLearnerOptions } from './tfjs-learner.js';
 
 /** The arrays a learner starts with. */
-export interface OpenedModels {
+interface OpenedModels {
   policy: Weights;
   critic: Weights | null;
   reference: ParamArrays | null;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { TreewardError } from '@treeward/base';
+import { methodOf } from './algo-config.js';
 import { loadConfig } from './config.js';
 
 function file(toml: string): string {
@@ -34,7 +35,9 @@ describe('loadConfig', () => {
     ['[run]\nstep = 3', 'CONFIG_E_KEY', 'run.step'],
     ['[optimiser]\nlr = 1', 'CONFIG_E_KEY', 'optimiser'],
     ['[algo]\ntype = "rloo"\nstd_epsilon = 1', 'CONFIG_E_KEY', 'algo.std_epsilon'],
-    ['[algo]\ntype = "ppo"', 'CONFIG_E_VALUE', 'algo.type'],
+    ['[algo]\ntype = "reinforce"', 'CONFIG_E_VALUE', 'algo.type'],
+    // A method by name fixes everything that defines it.
+    ['[algo]\ntype = "clawgym2"\nclip_low = 0.1', 'CONFIG_E_KEY', 'algo.clip_low'],
     ['[sampling]\ntemperature = -1', 'CONFIG_E_VALUE', 'sampling.temperature'],
     ['[run]\nsteps = "many"', 'CONFIG_E_VALUE', 'run.steps'],
   ])('refuses %j and names the field', (toml, code, field) => {
@@ -49,6 +52,18 @@ describe('loadConfig', () => {
     expect(failure(() => loadConfig(['/nowhere.toml'])).code).toBe('CONFIG_E_FILE');
     expect(failure(() => loadConfig([file('= 1')])).code).toBe('CONFIG_E_TOML');
     expect(failure(() => loadConfig([], ['run.steps'])).code).toBe('CONFIG_E_OVERRIDE');
+  });
+
+  it('names algorithms and methods, and refuses pairs that bias', () => {
+    const algo = (toml: string): ReturnType<typeof methodOf> =>
+      methodOf(loadConfig([file(`[algo]\n${toml}`)]).algo);
+    expect(algo('type = "ppo"').algorithm).toMatchObject({ critic: 'history', order: 'lineage', lambda: 1 });
+    expect(algo('type = "gspo"').algorithm).toMatchObject({ type: 'gspo', clipLow: 3e-4, epochs: 1 });
+    expect(algo('type = "clawgym2"')).toMatchObject({ calls: 'clawgym2', algorithm: { type: 'grpo' } });
+    expect(algo('type = "treeward"').algorithm).toEqual(algo('type = "rloo"').algorithm);
+    expect(failure(() => algo('type = "ppo"\nlambda = 0.9\norder = "chain"')).code).toBe(
+      'LEARNER_E_ALGORITHM',
+    );
   });
 
   it.each(['mixed.toml', 'smoke.toml'])('accepts configs/%s', (name) => {

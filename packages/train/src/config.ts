@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { parse as parseToml } from 'smol-toml';
 import { z } from 'zod';
 import { TreewardError } from '@treeward/base';
+import { ALL_LINEARS, resolveAlgorithm } from '@treeward/learner';
+import { algoSchema, methodOf } from './algo-config.js';
 
 /** Every key has a tested default; an unknown key anywhere is an error. Defaults < files, left to right < command line. */
 const run = z.strictObject({
@@ -79,27 +81,6 @@ const rollouts = z.strictObject({
   trace: z.boolean().default(false),
 });
 
-const loss = {
-  /** Which calls train: all but side calls (`treeward`), or one path per epoch of the main agent (`clawgym2`). */
-  calls: z.enum(['treeward', 'clawgym2']).default('treeward'),
-  /** `shuffled`: the control of an experiment. Rewards are permuted inside each group, so nothing can be learnt from them. */
-  rewards: z.enum(['own', 'shuffled']).default('own'),
-  clip_low: z.number().gt(0).default(0.2),
-  clip_high: z.number().gt(0).default(0.28),
-  /** c in w = min(exp(logp_old - logp_rollout), c). */
-  truncation: z.number().gt(0).default(2),
-  epochs: z.number().int().min(1).default(2),
-  minibatches: z.number().int().min(1).default(4),
-  kl_stop: z.number().min(0).default(0.03),
-};
-
-const algo = z.discriminatedUnion('type', [
-  /** Leave-one-out baseline, constant normaliser: unbiased whatever the harness does (credit.md). */
-  z.strictObject({ type: z.literal('rloo'), norm_tokens: z.number().gt(0).default(40), ...loss }),
-  /** Group mean and population standard deviation, token mean over the batch: as published, biased. */
-  z.strictObject({ type: z.literal('grpo'), std_epsilon: z.number().gt(0).default(1e-6), ...loss }),
-]);
-
 const optimizer = z.strictObject({
   lr: z.number().gt(0).default(1e-4),
   warmup_steps: z.number().int().min(0).default(3),
@@ -108,6 +89,10 @@ const optimizer = z.strictObject({
   epsilon: z.number().gt(0).default(1e-8),
   weight_decay: z.number().min(0).default(0),
   max_grad_norm: z.number().gt(0).default(1),
+  /** After the warm-up. */
+  schedule: z.enum(['constant', 'linear', 'cosine']).default('constant'),
+  /** Share of the rate that is left at the last step. */
+  floor: z.number().min(0).max(1).default(0),
 });
 
 const evaluation = z.strictObject({
@@ -127,8 +112,24 @@ const checkpoint = z.strictObject({
 
 const learner = z.strictObject({
   threads: z.number().int().min(1).default(2),
-  /** Tokens, padding included, in one forward and backward. */
+  /** Distinct tokens in one forward and backward; a longer path stands alone. */
   micro_batch_tokens: z.number().int().min(1).default(2048),
+  /** Passes of more tokens keep only each layer's input and compute the rest again. */
+  checkpoint_above: z.number().int().min(1).default(8192),
+  /** Type of the matrices that the sampler gets. */
+  publish_type: z.enum(['f32', 'f16']).default('f32'),
+  /** Low-rank adapters instead of all weights. */
+  lora: z
+    .strictObject({
+      rank: z.number().int().min(1).default(8),
+      alpha: z.number().gt(0).default(16),
+      targets: z
+        .array(z.enum(ALL_LINEARS))
+        .min(1)
+        .default([...ALL_LINEARS]),
+    })
+    .nullable()
+    .default(null),
 });
 
 const schema = z.strictObject({
@@ -138,7 +139,7 @@ const schema = z.strictObject({
   gateway: gateway.prefault({}),
   sampling: sampling.prefault({}),
   rollouts: rollouts.prefault({}),
-  algo: algo.prefault({ type: 'rloo' }),
+  algo: algoSchema.prefault({ type: 'rloo' }),
   optimizer: optimizer.prefault({}),
   learner: learner.prefault({}),
   eval: evaluation.prefault({}),
@@ -210,7 +211,11 @@ export function loadConfig(files: readonly string[], overrides: readonly string[
 
 export function parseConfig(tree: unknown, file: string): TrainConfig {
   const parsed = schema.safeParse(tree);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    const { algorithm } = methodOf(parsed.data.algo);
+    resolveAlgorithm(algorithm, 1); // settings that contradict each other are found before anything starts
+    return parsed.data;
+  }
   const issue = parsed.error.issues[0]!;
   if (issue.code === 'unrecognized_keys') {
     const field = [...issue.path, issue.keys[0]].join('.');

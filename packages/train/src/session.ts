@@ -12,6 +12,7 @@ import { latestCheckpoint } from './checkpoints.js';
 import { openLog } from './log.js';
 import type { TrainConfig } from './config.js';
 import { Stack } from './processes/stack.js';
+import { learnerOptions } from './learner-options.js';
 import { engineSpec, templateOf } from './engine-spec.js';
 import { RecoverPool } from './recover-pool.js';
 
@@ -74,8 +75,7 @@ export class Session {
           eps: config.optimizer.epsilon,
           weightDecay: config.optimizer.weight_decay,
         },
-        microBatchTokens: config.learner.micro_batch_tokens,
-        threads: config.learner.threads,
+        ...learnerOptions(config, checkpoint),
       }),
     });
     await stack.start();

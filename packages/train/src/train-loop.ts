@@ -9,10 +9,20 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { randomStream, readJson, toPlainError, writeJsonAtomic, type RunFolder } from '@treeward/base';
-import { groupAdvantages, packTrees, type Learner, type PolicyLoss } from '@treeward/learner';
+import {
+  groupAdvantages,
+  packTrees,
+  resolveAlgorithm,
+  scheduledRate,
+  type Learner,
+  type Loss,
+  type OptimizerStep,
+  type ResolvedAlgorithm,
+} from '@treeward/learner';
 import { applyPreset, presets } from '@treeward/tree-recovery';
-import { INFRASTRUCTURE, type RolloutResult, type RolloutSpec } from '@treeward/rollout';
+import { INFRASTRUCTURE, type RolloutResult } from '@treeward/rollout';
 import { latestCheckpoint, prune } from './checkpoints.js';
+import { methodOf } from './algo-config.js';
 import type { TrainConfig } from './config.js';
 import { evaluateHeldOut, type HeldOutResult } from './held-out.js';
 import { JsonlSink, type Metrics } from './metrics.js';
@@ -105,21 +115,24 @@ export async function trainLoop(
       session.recover.recover(usable.map((result) => run.rollout(result.rolloutId).root)),
     );
     // Which calls a method trains is part of the method.
-    const trees = recovered.map((tree) => applyPreset(tree, presets[config.algo.calls]));
+    const { calls, algorithm } = methodOf(config.algo);
+    const trees = recovered.map((tree) => applyPreset(tree, presets[calls]));
 
     // Credit: one vote per rollout, one baseline per task × harness; packed so that each sampled token stands once.
     const groups = usable.map((result) => result.group);
     const rewards = usable.map((result) => result.reward);
-    const advantages = groupAdvantages(
+    const method = resolveAlgorithm(algorithm, plan.specs.length);
+    const votes =
       config.algo.rewards === 'own'
         ? rewards
-        : shuffledRewards(rewards, groups, randomStream(config.run.seed, 'shuffled-rewards', step)),
-      groups,
-      config.algo.type === 'grpo'
-        ? { estimator: 'grpo', eps: config.algo.std_epsilon }
-        : { estimator: 'rloo' },
+        : shuffledRewards(rewards, groups, randomStream(config.run.seed, 'shuffled-rewards', step));
+    const advantages = method.group
+      ? groupAdvantages(votes, groups, method.group)
+      : votes.map((vote) => (vote === null ? null : 0)); // a critic's, later
+    const packed = packTrees(
+      trees.map((tree, index) => ({ ...tree, reward: votes[index]! })),
+      advantages,
     );
-    const packed = packTrees(trees, advantages);
 
     // One atomic update; its weights are saved, then they become the sampler's. A learner that dies on the way comes back with
     // the last finished step's weights, and the same update is made again.
@@ -127,7 +140,7 @@ export async function trainLoop(
       surviving(session, async () => {
         const metrics = await session
           .learner()
-          .update(packed, lossOf(config, plan.specs, step), optimizerOf(config, step));
+          .update(packed, lossOf(config, method, step), optimizerOf(config, step));
         await saveStep(run, session.learner(), step);
         await session.publish();
         return metrics;
@@ -205,22 +218,18 @@ function commitStep(run: RunFolder, record: StepRecord): void {
   renameSync(working(run, record.step), run.checkpoint(record.step));
 }
 
-function lossOf(config: TrainConfig, specs: readonly RolloutSpec[], step: number): PolicyLoss {
+/** PPO's first steps train the critic alone: values that mean nothing would move the policy at random. */
+function lossOf(config: TrainConfig, method: ResolvedAlgorithm, step: number): Loss {
   const { algo } = config;
-  return {
-    kind: 'policy',
-    clipLow: algo.clip_low,
-    clipHigh: algo.clip_high,
-    truncation: algo.truncation,
-    normaliser: algo.type === 'rloo' ? specs.length * algo.norm_tokens : 'batch-tokens',
-    epochs: algo.epochs,
-    minibatches: algo.minibatches,
-    klStop: algo.kl_stop,
-    seed: `${config.run.seed}/${step}`,
-  };
+  const seed = `${config.run.seed}/${step}`;
+  const { critic, minibatches } = method.loss;
+  if (algo.type === 'ppo' && critic && step <= algo.value_steps)
+    return { kind: 'value', critic, epochs: algo.value_epochs, minibatches, seed };
+  return { ...method.loss, seed };
 }
 
-function optimizerOf(config: TrainConfig, step: number): { lr: number; maxGradNorm: number } {
-  const { lr, warmup_steps, max_grad_norm } = config.optimizer;
-  return { lr: lr * Math.min(1, step / Math.max(1, warmup_steps)), maxGradNorm: max_grad_norm };
+function optimizerOf(config: TrainConfig, step: number): OptimizerStep {
+  const { lr, warmup_steps, schedule, floor, max_grad_norm } = config.optimizer;
+  const rate = { lr, warmupSteps: warmup_steps, shape: schedule, floor };
+  return { lr: scheduledRate(rate, step, config.run.steps), maxGradNorm: max_grad_norm };
 }

@@ -1,7 +1,7 @@
 import type { CriticLoss, PolicyLoss } from '../types.js';
 
 /** What every policy algorithm can be told beside its own definition. */
-export interface CommonSettings {
+interface CommonSettings {
   epochs: number;
   minibatches: number;
   /** Stop the epochs once a mini-batch's approx_kl exceeds this. 0 = never. */
@@ -19,7 +19,7 @@ export interface CommonSettings {
   mismatchMax: number;
 }
 
-export interface ClipSettings {
+interface ClipSettings {
   clipLow: number;
   clipHigh: number;
 }
@@ -27,44 +27,44 @@ export interface ClipSettings {
 /**
  * Leave-one-out baseline, no division by a spread, a constant normaliser: unbiased whatever the harness does (credit.md).
  */
-export interface Rloo extends CommonSettings, ClipSettings {
+interface Rloo extends CommonSettings, ClipSettings {
   type: 'rloo';
   /** The normaliser is planned rollouts × this. */
   normTokens: number;
 }
 
 /** Mean and population std of the group; each rollout's mean over its tokens, then the mean over rollouts (DeepSeekMath). */
-export interface Grpo extends CommonSettings, ClipSettings {
+interface Grpo extends CommonSettings, ClipSettings {
   type: 'grpo';
   stdEps: number;
 }
 
 /** Group mean without std, constant normaliser. */
-export interface DrGrpo extends CommonSettings, ClipSettings {
+interface DrGrpo extends CommonSettings, ClipSettings {
   type: 'dr_grpo';
   normTokens: number;
 }
 
 /** As grpo, but the mean over all tokens of the batch, a higher upper clip, groups of equal rewards left out. */
-export interface Dapo extends CommonSettings, ClipSettings {
+interface Dapo extends CommonSettings, ClipSettings {
   type: 'dapo';
   stdEps: number;
 }
 
 /** As grpo with one ratio per rollout: the geometric mean over its tokens. */
-export interface Gspo extends CommonSettings, ClipSettings {
+interface Gspo extends CommonSettings, ClipSettings {
   type: 'gspo';
   stdEps: number;
 }
 
 /** As grpo's advantage with −A·clip(r)·logp and the clipped ratio constant: no token loses its gradient. */
-export interface Cispo extends CommonSettings, ClipSettings {
+interface Cispo extends CommonSettings, ClipSettings {
   type: 'cispo';
   stdEps: number;
 }
 
 /** Advantages from a critic along the causal order of calls. */
-export interface Ppo extends CommonSettings, ClipSettings {
+interface Ppo extends CommonSettings, ClipSettings {
   type: 'ppo';
   /** What the critic sees: a call's own context, or everything that had finished before the call started. */
   critic: 'context' | 'history';
@@ -81,7 +81,7 @@ export interface Ppo extends CommonSettings, ClipSettings {
   normTokens: number;
 }
 
-export interface Sft {
+interface Sft {
   type: 'sft';
 }
 

@@ -20,7 +20,7 @@ export interface PassInput {
 }
 
 /** Gradient of the objective with respect to the read states, and to the output's own weights. */
-export interface OutputGrads {
+interface OutputGrads {
   dUnit: Tensor;
   head?: Tensor;
   value?: Tensor;
@@ -31,9 +31,9 @@ export interface OutputGrads {
  * From the normalised states that are read [U, d] (without gain: it is in the output's matrix) to an objective's gradient,
  * or to null when only values were wanted. It reports values by side effect.
  */
-export type OutputFunction = (unit_Ud: Tensor, weights: FusedWeights) => OutputGrads | null;
+type OutputFunction = (unit_Ud: Tensor, weights: FusedWeights) => OutputGrads | null;
 
-export interface PassOptions {
+interface PassOptions {
   /** Keep only each layer's input and compute the rest again in the backward pass. @default false */
   checkpointing?: boolean;
 }

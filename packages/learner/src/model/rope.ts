@@ -24,7 +24,7 @@ export type RopeScaling =
       truncate: boolean;
     };
 
-export interface RopeShape {
+interface RopeShape {
   headDim: number;
   ropeTheta: number;
   ropeScaling: RopeScaling;
@@ -66,7 +66,7 @@ export function inverseFrequencies({ headDim: h, ropeTheta, ropeScaling: s }: Ro
   }
 }
 
-export interface PositionTables {
+interface PositionTables {
   positions: number;
   /** cos(p·ω_i) for the pair (i, i + h/2), [P, h/2]. */
   cos_Pf: Float32Array;

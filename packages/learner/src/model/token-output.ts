@@ -9,7 +9,7 @@ const BANNED = -1e9;
 const CHUNK_VALUES = 1 << 22;
 
 /** Reads U of the last states, and the tokens scored there: M draws, of which several may share a read. */
-export interface TokenReads {
+interface TokenReads {
   temperature_U: Float32Array;
   read_M: Int32Array;
   targets_M: Int32Array;

@@ -1,7 +1,7 @@
 import type { ModelConfig, PackedTrees } from '@treeward/learner';
 
 /** What a batch asks of a model: forward and backward operations. */
-export interface TreeCost {
+interface TreeCost {
   distinct: number;
   pairs: number;
   reads: number;

@@ -1,6 +1,6 @@
 import { adamwCoefficients, type AdamwOptions } from '@treeward/native';
 import { composedKernels } from './composed-kernels.js';
-import type { Tensor } from './load.js';
+import { tensorflowDevice, type Tensor } from './load.js';
 import { loadNativeOps, type NativeOps } from './native-ops.js';
 import type { Ops } from './ops.js';
 
@@ -12,7 +12,7 @@ export interface Rotary {
   sin: Tensor;
 }
 
-export interface AdamMoments {
+interface AdamMoments {
   m: Tensor;
   v: Tensor;
 }
@@ -46,8 +46,9 @@ const made = new WeakMap<Ops, Kernels>();
 export function kernelsOf(ops: Ops): Kernels {
   let kernels = made.get(ops);
   if (!kernels) {
-    const native = loadNativeOps();
-    kernels = native.available ? nativeKernels(ops, native.ops) : composedKernels(ops);
+    // Treeward's operators have kernels for the CPU: on a GPU they would pull every tensor back.
+    const native = tensorflowDevice().device === 'gpu' ? null : loadNativeOps();
+    kernels = native?.available ? nativeKernels(ops, native.ops) : composedKernels(ops);
     made.set(ops, kernels);
   }
   return kernels;

@@ -1,5 +1,5 @@
 import { treeAttention, treeAttentionBackward, type TreeAttentionOptions } from '@treeward/native';
-import type { Tensor } from './load.js';
+import { tensorflowDevice, type Tensor } from './load.js';
 import { loadNativeOps, type TreeVisibility } from './native-ops.js';
 import type { Ops } from './ops.js';
 
@@ -36,8 +36,9 @@ export function attendWith(
   sizes: { heads: number; kvHeads: number; headDim: number },
   visibility: Visibility,
 ): Attend {
-  const native = loadNativeOps();
-  if (!native.available) return onCopies(ops, sizes, visibility);
+  // On a GPU the same kernel takes copies: it has a CUDA implementation outside of TensorFlow.
+  const native = tensorflowDevice().device === 'gpu' ? null : loadNativeOps();
+  if (!native?.available) return onCopies(ops, sizes, visibility);
   const { ops: kernels } = native;
   const ints = (values: Int32Array): Tensor => ops.tf.tensor1d(values, 'int32');
   const { position_Q, end_K, start_Q, finish_K, firstKey_Q, lastKey_Q } = visibility;

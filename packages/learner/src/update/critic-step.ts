@@ -13,7 +13,7 @@ export interface ValueTerms {
   targets_T: Float32Array;
 }
 
-export interface ValueStepResult {
+interface ValueStepResult {
   model: ModelState;
   loss: number;
   gradNorm: number;

@@ -217,6 +217,9 @@ describe('learning with a critic', () => {
     };
     const first = await learner.update(batch, loss, { ...step, lr: 3e-3 });
     const second = await learner.update(batch, loss, { ...step, lr: 3e-3 });
+    await expect(
+      learner.update(batch, { ...loss, critic: { ...loss.critic, sees: 'history' } }, step),
+    ).rejects.toMatchObject({ code: 'LEARNER_E_CRITIC' });
     expect(second['loss/value']).toBeLessThan(first['loss/value']! / 2);
     await learner.close();
   });

@@ -12,7 +12,7 @@ import { runHistoryPass, runMicroBatch } from './run-micro-batch.js';
 import type { Model, TrainState, Workbench } from './state.js';
 
 /** A part of the batch that goes through the critic at once: the packed tokens whose values it gives. */
-export interface CriticPiece {
+interface CriticPiece {
   source_M: Int32Array;
   /** `gradient` sees the values before the tokens and answers with their gradient; null: values only. */
   run: (fused: FusedWeights, gradient: (values_M: Float32Array) => Float32Array | null) => FusedGrads | null;
@@ -86,6 +86,15 @@ export async function criticValues(
   wanted: readonly number[],
 ): Promise<Float32Array> {
   const { model, own } = criticOf(bench, state);
+  if (!own && critic.sees === 'history') {
+    throw new TreewardError(
+      'LEARNER_E_CRITIC',
+      'a head on the policy sees what the policy sees: its context',
+      {
+        hints: ["open the learner with `critic: { kind: 'model' }`", "or take a critic that sees 'context'"],
+      },
+    );
+  }
   const values_T = new Float32Array(batch.tokens_T.length);
   const pieces = criticPieces(bench, model, batch, forest, critic, wanted);
   await withFused(bench.ops, model, (own ? state.critic! : state.policy).params, async (fused) => {

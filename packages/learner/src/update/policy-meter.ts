@@ -44,7 +44,7 @@ export class MiniBatchMeter {
 }
 
 /** Which version sampled each token, and which one is trained. */
-export interface Versions {
+interface Versions {
   version_T: Int32Array;
   version: number;
 }

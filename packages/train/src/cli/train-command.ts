@@ -4,6 +4,7 @@ import { Command, Option } from 'commander';
 import { readJson, RunFolder, TreewardError, writeJsonAtomic } from '@treeward/base';
 import { loadConfig, parseConfig, type TrainConfig } from '../config.js';
 import { environment } from '../environment.js';
+import { describeMemory, learnerMemory } from '../learner-memory.js';
 import { lockRun } from '../run-lock.js';
 import { Progress } from '../progress.js';
 import { Session } from '../session.js';
@@ -41,7 +42,7 @@ export function trainCommand(): Command {
         .default([])
         .argParser((text: string, all: string[]) => [...all, text]),
     )
-    .option('--dry-run', 'print the resolved config and stop')
+    .option('--dry-run', 'print the resolved config and the memory that the learner will need, and stop')
     .option('--json', 'print the summary as JSON')
     .addHelpText(
       'after',
@@ -56,6 +57,7 @@ Examples:
       const { config, run } = resolveRun(files, flags);
       if (flags.dryRun) {
         process.stdout.write(JSON.stringify(config, null, 2) + '\n');
+        process.stderr.write(describeMemory(learnerMemory(config)) + '\n');
         return;
       }
       await train(config, run, flags);
