@@ -18,6 +18,7 @@ import { FAMILY_NAMES, heldOut, makeTask } from './make-task.js';
 import { sampleTasks } from './sample.js';
 import { seedOf } from './splits.js';
 import { runReward } from './testing/grade.js';
+import { writeSolutions } from './write-solutions.js';
 import { writeTaskDirectory, writeTasks } from './write-task.js';
 
 let root = '';
@@ -72,7 +73,8 @@ test('a folder of tasks has an index; writing it again keeps what is there', () 
 });
 
 test('the committed sample is what the generator makes (else: npx nx run datasets:sample)', () => {
-  writeTasks(root, sampleTasks());
+  const tasks = sampleTasks();
+  writeTasks(root, tasks).forEach((path, at) => writeSolutions(tasks[at]!, path));
   expect(tree(fileURLToPath(new URL('../tasks/sample', import.meta.url)))).toEqual(tree(root));
   expect(readdirSync(root)).toHaveLength(FAMILY_NAMES.length + 1);
 });

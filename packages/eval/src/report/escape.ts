@@ -2,4 +2,4 @@
 export const escapeXml = (text: string): string =>
   text
     .replace(/[&<>"']/g, (char) => `&#${char.codePointAt(0)!};`)
-    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '\ufffd');
+    .replace(/[^\P{Cc}\t\n\r]/gu, '\ufffd');

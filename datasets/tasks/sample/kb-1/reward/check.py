@@ -13,6 +13,7 @@ RULES = [
     {"name":"answer","weight":0.7,"kind":"equal","path":"harbor8.md","want":["xena in perth"]},
 ]
 LIMIT = 65536
+WORKSPACE = "."
 
 
 def text(path):
@@ -65,8 +66,16 @@ def score(rule):
     raise ValueError("unknown rule " + kind)
 
 
-WORKSPACE = sys.argv[1]
-SCORES = [(rule["name"], float(score(rule)), rule["weight"]) for rule in RULES]
-print("{" + ", ".join('"%s": %s' % (name, round(value, 6)) for name, value, _ in SCORES) + "}")
-if "--reward" in sys.argv[2:]:
-    print(round(sum(value * weight for _, value, weight in SCORES), 6))
+def grade(transcript, workspace_path):
+    """The same reward for graders that average: one key, because the sub-scores have weights. Only files count."""
+    global WORKSPACE
+    WORKSPACE = workspace_path
+    return {"reward": round(sum(float(score(rule)) * rule["weight"] for rule in RULES), 6)}
+
+
+if __name__ == "__main__":
+    WORKSPACE = sys.argv[1]
+    SCORES = [(rule["name"], float(score(rule)), rule["weight"]) for rule in RULES]
+    print("{" + ", ".join('"%s": %s' % (name, round(value, 6)) for name, value, _ in SCORES) + "}")
+    if "--reward" in sys.argv[2:]:
+        print(round(sum(value * weight for _, value, weight in SCORES), 6))
