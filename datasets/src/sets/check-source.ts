@@ -82,6 +82,13 @@ class Workspace:
             return None
         return rows[0], rows[1:]
 
+    def records(self, name, header):
+        """The rows of a csv file as objects; None unless its header is this one."""
+        table = self.table(name)
+        if table is None or table[0] != header:
+            return None
+        return [dict(zip(header, row)) for row in table[1]]
+
 
 def number(value):
     """A finite number of a JSON value or a cell, else None; true and false are no numbers."""
@@ -97,6 +104,43 @@ def number(value):
 def close(value, wanted, tolerance=0.005):
     found = number(value)
     return found is not None and abs(found - wanted) <= tolerance
+
+
+def same(found, wanted, tolerance=0.005):
+    """Equal, where 3, "3" and 3.00 are the same if a number is wanted and blanks around a text don't count."""
+    if isinstance(wanted, bool) or wanted is None:
+        return found is wanted
+    if isinstance(wanted, (int, float)):
+        return close(found, wanted, tolerance)
+    if isinstance(wanted, str):
+        return isinstance(found, str) and found.strip() == wanted
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(lambda a, b: same(a, b, tolerance), found, wanted))
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return set(found) == set(wanted) and all(same(found[key], wanted[key], tolerance) for key in wanted)
+    return False
+
+
+def places(found, wanted):
+    """The share of entries that stand in their place; one too many or too few lowers it."""
+    if not isinstance(found, list) or not wanted:
+        return 0.0
+    hits = sum(1.0 for a, b in zip(found, wanted) if same(a, b))
+    return hits / max(len(found), len(wanted))
+
+
+def members(found, wanted):
+    """As places, but in any order."""
+    if not isinstance(found, list) or not wanted:
+        return 0.0
+    left = list(found)
+    hits = 0.0
+    for entry in wanted:
+        at_index = next((i for i, other in enumerate(left) if same(other, entry)), None)
+        if at_index is not None:
+            left.pop(at_index)
+            hits += 1.0
+    return hits / max(len(found), len(wanted))
 
 
 def share(flags):
