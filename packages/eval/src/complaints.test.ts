@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { adapterByName } from '@treeward/harness-adapters';
+import type { SandboxSession } from '@treeward/sandbox';
 import { JudgeCache } from './judge/cache.js';
 import { HttpJudge } from './judge/http-model.js';
 import { Judge } from './judge/judge.js';
@@ -200,6 +202,20 @@ describe('complaints about PinchBench and what we do', () => {
     expect(await of('claude-code', 'Bash', { command: 'ls' })).toEqual(
       await of('pi', 'bash', { command: 'ls' }),
     );
+  });
+
+  it('a shared gateway loses workspaces, child output blocks: OpenClaw’s gateway is a process of the rollout’s own sandbox', () => {
+    const gateway = adapterByName('openclaw-gateway');
+    const of = (rolloutId: string) =>
+      gateway.command(
+        { workspace: '/workspace', home: '/tmp/home', id: rolloutId } as SandboxSession,
+        { version: '1', mounts: [], entry: '/opt/entry' },
+        { prompt: 'p', maxTurns: 1 },
+        { baseUrl: 'http://127.0.0.1:8080', key: 'k', rolloutId },
+      );
+    // Its launcher runs inside, so it ends with the sandbox, and no two rollouts have a conversation in common.
+    expect(of('r1').argv.join(' ')).toContain('gateway-run.mjs');
+    expect(of('r1').argv).not.toEqual(of('r2').argv);
   });
 
   it('a judge is told nothing of other runs: two gradings with the same material are the same prompt', () => {

@@ -47,7 +47,7 @@ const scoresOf = ({ tasks }: EvaluationSummary): (number | null)[] =>
   tasks.flatMap(({ runs }) => runs.map(({ score }) => score));
 
 beforeAll(async () => {
-  const mini = await runCli(['tasks', 'mini', '--count', '3', '--out', at('mini')]);
+  const mini = await runCli(['tasks', 'mini', '--count', '2', '--out', at('mini')]);
   const converted = await runCli([
     'tasks',
     'convert',
@@ -67,13 +67,13 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
   ])('%s, in our own loop; the same again reads what is there', async (format, tasks) => {
     const options = ['--harness', 'agent-loop', '--runs', '2'];
     const perfect = await evaluate(format, at(tasks), at(`${tasks}-1`), '--engine', 'reference', ...options);
-    expect(scoresOf(perfect)).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(scoresOf(perfect)).toEqual([1, 1, 1, 1]);
     expect(perfect).toMatchObject({
       complete: true,
       all: { coverage: 1, passRate: 1, meanScore: { low: 1, high: 1 } },
     });
     const idle = await evaluate(format, at(tasks), at(`${tasks}-0`), '--engine', 'noop', ...options);
-    expect(scoresOf(idle)).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(scoresOf(idle)).toEqual([0, 0, 0, 0]);
 
     const [first] = readdirSync(at(`${tasks}-1/rollouts`)).sort();
     const kept = readFileSync(at(`${tasks}-1/rollouts/${first}/result.json`), 'utf8');
@@ -81,7 +81,7 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
       recursive: true,
     });
     const again = await evaluate(format, at(tasks), at(`${tasks}-1`), '--engine', 'reference', ...options);
-    expect(scoresOf(again)).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(scoresOf(again)).toEqual([1, 1, 1, 1]);
     expect(readFileSync(at(`${tasks}-1/rollouts/${first}/result.json`), 'utf8')).toBe(kept);
   });
 
@@ -105,7 +105,6 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
     ).toEqual([
       [1, 2, 1],
       [1, 2, 1],
-      [1, 2, 1],
     ]);
     expect(results.tasks.every(({ task_id: id, frontmatter }) => frontmatter.id === id)).toBe(true);
     const upload = readJson<{ total_score: number; max_score: number }>(
@@ -114,7 +113,7 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
         names.find((name) => name.endsWith('_upload.json'))!,
       ),
     );
-    expect([upload.total_score, upload.max_score]).toEqual([3, 3]);
+    expect([upload.total_score, upload.max_score]).toEqual([2, 2]);
     const transcripts = join(
       folder,
       names.find((name) => name.endsWith('_transcripts'))!,
@@ -123,40 +122,44 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
     expect(JSON.parse(event!)).toMatchObject({ type: 'message', message: { role: 'user' } });
   });
 
-  it.for(adapters.map(({ name }) => name))('both formats through %s', async (harness, context) => {
-    const adapter = adapters.find(({ name }) => name === harness)!;
-    const quick = harness === 'claude-code' || harness === 'agent-loop';
-    if (!(await adapter.detect())) return context.skip(`skipped: ${harness} is not installed`);
-    if (!quick && !full)
-      return context.skip(`skipped: ${harness} starts slowly; TREEWARD_TEST_FULL=1 runs it`);
-    for (const [format, tasks] of [
-      ['clawgym-bench', at('mini')],
-      ['pinchbench', at('mini-pinchbench')],
-    ] as const) {
-      const options = [
-        '--harness',
-        harness,
-        '--suite',
-        readdirSync(at('mini'))
-          .filter((name) => !name.endsWith('.json'))
-          .slice(0, 1)
-          .map((id) => (format === 'pinchbench' ? `task_${id}` : id))
-          .join(),
-      ];
-      const perfect = await evaluate(
-        format,
-        tasks,
-        at(`${harness}-${format}-1`),
-        '--engine',
-        'reference',
-        ...options,
-      );
-      expect(scoresOf(perfect)).toEqual([1]);
-      expect(
-        scoresOf(await evaluate(format, tasks, at(`${harness}-${format}-0`), '--engine', 'noop', ...options)),
-      ).toEqual([0]);
-    }
-  });
+  it.for(adapters.map(({ name }) => name).filter((name) => name !== 'agent-loop'))(
+    'both formats through %s',
+    async (harness, context) => {
+      const adapter = adapters.find(({ name }) => name === harness)!;
+      if (!(await adapter.detect())) return context.skip(`skipped: ${harness} is not installed`);
+      if (harness !== 'claude-code' && !full)
+        return context.skip(`skipped: ${harness} starts slowly; TREEWARD_TEST_FULL=1 runs it`);
+      for (const [format, tasks] of [
+        ['clawgym-bench', at('mini')],
+        ['pinchbench', at('mini-pinchbench')],
+      ] as const) {
+        const options = [
+          '--harness',
+          harness,
+          '--suite',
+          readdirSync(at('mini'))
+            .filter((name) => !name.endsWith('.json'))
+            .slice(0, 1)
+            .map((id) => (format === 'pinchbench' ? `task_${id}` : id))
+            .join(),
+        ];
+        const perfect = await evaluate(
+          format,
+          tasks,
+          at(`${harness}-${format}-1`),
+          '--engine',
+          'reference',
+          ...options,
+        );
+        expect(scoresOf(perfect)).toEqual([1]);
+        expect(
+          scoresOf(
+            await evaluate(format, tasks, at(`${harness}-${format}-0`), '--engine', 'noop', ...options),
+          ),
+        ).toEqual([0]);
+      }
+    },
+  );
 
   describe.runIf(full && SETS.length > 0)('every own task (minutes: TREEWARD_TEST_FULL=1)', () => {
     it.each(SETS)(
@@ -199,7 +202,7 @@ describe('the commands', () => {
     ]);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /reference · agent-loop · clawgym\s+3\s+2\s+1\.000 \[1\.000, 1\.000\][\s\S]*\+1\.000/,
+      /reference · agent-loop · clawgym\s+2\s+2\s+1\.000 \[1\.000, 1\.000\][\s\S]*\+1\.000/,
     );
     for (const kind of ['json', 'svg', 'html'])
       expect(existsSync(at(`comparison/comparison.${kind}`))).toBe(true);
@@ -247,7 +250,6 @@ describe('the commands', () => {
       tasks: { reference: number; untouched: number; wrong: { score: number }[] }[];
     };
     expect(tasks.map(({ reference, untouched }) => [reference, untouched])).toEqual([
-      [1, 0],
       [1, 0],
       [1, 0],
     ]);
