@@ -141,7 +141,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       .run(command.argv, {
         ...command.run,
         timeout: spec.limits.wallMs,
-        ...(signal ? { signal } : {}),
+        signal: AbortSignal.any([witness.lost, ...(signal ? [signal] : [])]),
       })
       .catch((error: unknown) =>
         blameMemory(error, inside, async () => (await deps.gateway.status(spec.rolloutId)).calls),

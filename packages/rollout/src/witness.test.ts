@@ -88,6 +88,20 @@ describe('WorkspaceWitness, when a look fails', () => {
   });
 });
 
+describe('WorkspaceWitness, when the gateway forgets the rollout', () => {
+  it('says so, with the reason', async () => {
+    const gateway = {
+      arrival: () => Promise.reject(new Error('no endpoint was opened')),
+      witness: () => Promise.resolve(),
+    } as unknown as GatewayControl;
+    const witness = new WorkspaceWitness(gateway, 'r', { changes: () => Promise.resolve([]) });
+    expect(witness.lost.aborted).toBe(false);
+    witness.watch();
+    await expect.poll(() => witness.lost.aborted).toBe(true);
+    expect(witness.lost.reason).toMatchObject({ message: 'no endpoint was opened' });
+  });
+});
+
 describe('toolExec', () => {
   it('writes the command as a shell would take it, cut at 2,000 characters', () => {
     const execution = { pid: 4, parentPid: 3, start: 1, end: 2, code: 0, signal: null };

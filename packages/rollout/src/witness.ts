@@ -22,12 +22,18 @@ export class WorkspaceWitness {
   readonly #rolloutId: string;
   readonly #sandbox: Pick<Sandbox, 'changes'>;
   #known = new Map<string, string>();
+  readonly #lost = new AbortController();
   #watching: Promise<void> | null = null;
 
   constructor(gateway: GatewayControl, rolloutId: string, sandbox: Pick<Sandbox, 'changes'>) {
     this.#gateway = gateway;
     this.#rolloutId = rolloutId;
     this.#sandbox = sandbox;
+  }
+
+  /** Aborted, with the reason, when the gateway no longer knows this rollout: the harness would talk to nobody. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
   }
 
   /** Follows arrivals until the rollout is closed at the gateway. */
@@ -44,7 +50,10 @@ export class WorkspaceWitness {
   async #watch(): Promise<void> {
     try {
       for (let after = 0; ;) {
-        const call = await this.#gateway.arrival(this.#rolloutId, after);
+        const call = await this.#gateway.arrival(this.#rolloutId, after).catch((error: unknown) => {
+          this.#lost.abort(error);
+          throw error;
+        });
         if (call === null) return;
         after = call + 1;
         // A look that fails costs its evidence and the gateway's patience for this call; the next one may succeed.
@@ -52,7 +61,7 @@ export class WorkspaceWitness {
         if (seen) await this.#gateway.witness(this.#rolloutId, [seen.event]);
       }
     } catch {
-      // A witness is evidence, not the rollout: a gateway that died is noticed where it matters.
+      // A witness is evidence, not the rollout: what it could not deliver is missing in the record.
     }
   }
 
