@@ -169,7 +169,7 @@ function spoil([inputs, options, ...rest]) {
 function meddle(inputs) {
   for (const name of Object.keys(inputs)) {
     const array = Object.getOwnPropertyDescriptor(inputs, name)?.value;
-    if (!ArrayBuffer.isView(array) || array instanceof DataView) continue;
+    if (!ArrayBuffer.isView(array) || array instanceof DataView || array.length === 0) continue; // detached ones too
     const what = below(4);
     if (what === 0) array.fill(pick([NaN, -1, 2 ** 31 - 1]));
     if (what === 1 && array.buffer instanceof ArrayBuffer)
