@@ -3,7 +3,7 @@ import type { EvalTask } from '../types.js';
 import { checkerTexts } from './play-solution.js';
 
 const NETWORK =
-  /\b(?:import|from)\s+(?:socket|urllib\.request|urllib3|requests|httpx|aiohttp|http\.client|ftplib|smtplib)\b|\burlopen\s*\(|\b(?:curl|wget|pip3? install|npm install|apt-get)\b/;
+  /\b(?:import|from)\s+(?:socket|urllib\.request|urllib3|requests|httpx|aiohttp|http\.client|ftplib|smtplib)\b|\burlopen\s*\(|\b(?:curl|wget)(?:\s+|["'],\s*)["']?(?:-|https?:|\$)|\b(?:pip3? install|npm install|apt-get)\b/;
 const CHANCE =
   /\b(?:random\.(?:random|choice|randint|shuffle|sample)|uuid\.uuid[14]|datetime\.(?:now|today|utcnow)|date\.today|time\.time)\s*\(/;
 
