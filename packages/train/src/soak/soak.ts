@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { benchMachine, readJson, writeJsonAtomic, type RunFolder } from '@treeward/base';
+import { benchMachine, writeJsonAtomic, type RunFolder } from '@treeward/base';
 import { type TemplateSpec } from '@treeward/policy';
 import { RolloutPool, SandboxGrader, type RolloutResult } from '@treeward/rollout';
 import type { SandboxCounters, SandboxProvider } from '@treeward/sandbox';
@@ -118,7 +118,7 @@ export async function soak(run: RunFolder, options: SoakOptions): Promise<SoakRe
       residentMiB: [before.resident, residentMiB()],
       cpuMs: perRollout(before.cpu, after, fresh),
     };
-    if (!signal?.aborted) writeJsonAtomic(reportFile(run), report);
+    if (!signal?.aborted) writeJsonAtomic(join(run.root, 'soak.json'), report);
     return report;
   } finally {
     await stack.close();
@@ -126,12 +126,6 @@ export async function soak(run: RunFolder, options: SoakOptions): Promise<SoakRe
     unlock();
   }
 }
-
-const reportFile = (run: RunFolder): string => join(run.root, 'soak.json');
-
-/** The report of a soak that is finished. */
-export const finishedSoak = (run: RunFolder): SoakReport | null =>
-  existsSync(reportFile(run)) ? readJson<SoakReport>(reportFile(run)) : null;
 
 const residentMiB = (): number => Math.round(process.memoryUsage.rss() / 1024 ** 2);
 
