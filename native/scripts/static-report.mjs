@@ -1,33 +1,42 @@
 // What the compiler says about every CUDA kernel, without a GPU: registers, shared memory, spills, occupancy, and with cuobjdump
 // the instruction mix.
 //
-//   npx nx run native:static -- --out F [--arch 80,90] [--check]
+//   npx nx run native:static -- --out F [--arch 80,90,100,120] [--check [--against F]] [--all] [--only OPERATOR]
 //
-// --check compares with the committed native/reports/static.json and fails on new spills or lower occupancy. cuobjdump is taken
-// from the PATH or $CUOBJDUMP (pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm); without both the mix is left out.
+// Rows of the benchmark format, `sm_90/<operator>/<kernel>/spills` and so on. --check compares with the committed
+// native/reports/static.json and fails on new spills or lower occupancy. What the committed report was made from is compiled again
+// only with --all: each operator's rows carry a hash of its sources, the headers and the compiler. cuobjdump is taken from the
+// PATH or $CUOBJDUMP (pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm); without both the mix is left out.
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 
 const native = fileURLToPath(new URL('..', import.meta.url));
-const committed = join(native, 'reports/static.json');
 const run = promisify(execFile);
 
 const { values } = parseArgs({
   options: {
     out: { type: 'string' },
-    arch: { type: 'string', default: '80,90' },
+    arch: { type: 'string', default: '80,90,100,120' },
     check: { type: 'boolean', default: false },
+    all: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+    against: { type: 'string' },
   },
 });
+
+const committed = values.against ?? join(native, 'reports/static.json');
 
 /** Per multiprocessor. */
 const machines = {
   80: { threads: 2048, blocks: 32, registers: 65536, shared: 164 << 10 },
   90: { threads: 2048, blocks: 32, registers: 65536, shared: 228 << 10 },
+  100: { threads: 2048, blocks: 32, registers: 65536, shared: 228 << 10 },
+  120: { threads: 1536, blocks: 24, registers: 65536, shared: 100 << 10 },
 };
 
 /** Dynamic shared memory in bytes by kernel, as the launches in the sources compute it; `T` is 4 or 2. */
@@ -117,6 +126,29 @@ function instructionMix(dump) {
   return mix;
 }
 
+/** One kernel's rows. The instruction mix by class is the `config` of the row with their number. */
+function rowsOf(
+  name,
+  { registers, shared, threads, stack, spills, blocksPerMultiprocessor, occupancy, mix },
+) {
+  const row = (what, value, unit, better, config) => ({
+    name: `${name}/${what}`,
+    value,
+    unit,
+    better,
+    n: 1,
+    ...(config ? { config } : {}),
+  });
+  const { all, ...classes } = mix ?? {};
+  return [
+    row('registers', registers, 'registers', 'lower', { threads }),
+    row('shared', shared, 'bytes', 'lower'),
+    row('spills', spills, 'bytes', 'lower', stack > 0 ? { stack } : undefined),
+    row('occupancy', occupancy, 'ratio', 'higher', { blocksPerMultiprocessor }),
+    ...(mix ? [row('instructions', all, 'instructions', 'lower', classes)] : []),
+  ];
+}
+
 async function compile(folder, stem, source, arch, dump) {
   const cubin = join(folder, `${stem}.${arch}.cubin`);
   const keep = mkdtempSync(join(folder, 'keep-'));
@@ -156,62 +188,98 @@ async function compile(folder, stem, source, arch, dump) {
     ),
   ];
   const names = demangled(found.map(([, name]) => name));
-  return found.map(([, mangled, stack, stores, loads, registers, rest], i) => {
+  return found.flatMap(([, mangled, stack, stores, loads, registers, rest], i) => {
     const kernel = shortName(stem, names[i]);
     const shared = Number(/(\d+) bytes smem/.exec(rest)?.[1] ?? 0) + dynamicShared(kernel);
     const resources = { registers: Number(registers), shared, threads: threadsOf.get(mangled) ?? 256 };
-    return [
-      `sm_${arch}/${kernel}`,
-      {
-        ...resources,
-        stack: Number(stack),
-        spills: Number(stores) + Number(loads),
-        ...occupancy(arch, resources),
-        ...(mix[mangled] ? { instructions: mix[mangled] } : {}),
-      },
-    ];
+    return rowsOf(`sm_${arch}/${kernel}`, {
+      ...resources,
+      stack: Number(stack),
+      spills: Number(stores) + Number(loads),
+      ...occupancy(arch, resources),
+      mix: mix[mangled],
+    });
   });
 }
 
-async function report() {
-  const kernels = join(native, 'src/native/kernels');
-  const stems = readdirSync(kernels).filter((stem) =>
-    readdirSync(join(kernels, stem)).includes(`${stem}_cuda.cu`),
+const compiler = () =>
+  `nvcc ${/release [\d.]+, V([\d.]+)/.exec(execFileSync('nvcc', ['--version'], { encoding: 'utf8' }))?.[1]}`;
+
+/** Of everything that decides what nvcc makes of an operator's kernels, and of this script. */
+function sourceHash(stem) {
+  const root = join(native, 'src/native');
+  const inside = (folder) =>
+    readdirSync(join(root, folder), { withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ name }) => `${folder}/${name}`);
+  const files = [...inside(`kernels/${stem}`), ...inside('cuda'), ...inside('common')].filter((name) =>
+    /\.(h|cu)$/.test(name),
   );
+  const hash = createHash('sha256').update(compiler());
+  for (const file of [...files.sort().map((name) => join(root, name)), fileURLToPath(import.meta.url)])
+    hash.update(`\0${file.slice(native.length)}\0`).update(readFileSync(file));
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** Runs jobs side by side, as many as there are processors; results in the order of the jobs. */
+async function inParallel(jobs) {
+  const results = [];
+  let next = 0;
+  const worker = async () => {
+    while (next < jobs.length) {
+      const job = next++;
+      results[job] = await jobs[job]();
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, worker));
+  return results;
+}
+
+async function report(before) {
+  const kernels = join(native, 'src/native/kernels');
+  const stems = readdirSync(kernels)
+    .filter(
+      (stem) => readdirSync(join(kernels, stem)).includes(`${stem}_cuda.cu`) && stem.startsWith(values.only),
+    )
+    .sort();
+  const sources = Object.fromEntries(stems.map((stem) => [stem, sourceHash(stem)]));
   const folder = mkdtempSync(join(tmpdir(), 'treeward-static-'));
   const dump = cuobjdump();
-  const entries = [];
+  const known = (arch, stem) =>
+    values.all || before?.machine.sources[stem] !== sources[stem]
+      ? []
+      : before.rows.filter(({ name }) => name.startsWith(`sm_${arch}/${stem}/`));
+  const jobs = values.arch.split(',').flatMap((arch) =>
+    stems.map((stem) => async () => {
+      const rows = known(arch, stem);
+      if (rows.length > 0) return rows;
+      process.stdout.write(`compiling ${stem} for sm_${arch}\n`);
+      return compile(folder, stem, join(kernels, stem, `${stem}_cuda.cu`), arch, dump);
+    }),
+  );
   try {
-    for (const arch of values.arch.split(',')) {
-      for (const stem of stems) {
-        entries.push(...(await compile(folder, stem, join(kernels, stem, `${stem}_cuda.cu`), arch, dump)));
-      }
-    }
+    const rows = (await inParallel(jobs)).flat();
+    return { schema: 1, machine: { compiler: compiler(), sources }, rows };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-  const compiler = /release [\d.]+, V([\d.]+)/.exec(
-    execFileSync('nvcc', ['--version'], { encoding: 'utf8' }),
-  )?.[1];
-  return {
-    schema: 1,
-    compiler: `nvcc ${compiler}`,
-    kernels: Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1))),
-  };
 }
 
 /** What got worse against the committed report, one line each. */
 function worse(now, before) {
-  return Object.entries(now.kernels).flatMap(([name, kernel]) => {
-    const old = before.kernels[name];
-    const lines = [];
-    if (kernel.spills > (old?.spills ?? 0))
-      lines.push(`${name}/spills ${old?.spills ?? 0} -> ${kernel.spills} bytes`);
-    if (old && kernel.occupancy < old.occupancy)
-      lines.push(`${name}/occupancy ${old.occupancy} -> ${kernel.occupancy}`);
-    return lines;
+  const old = new Map(before.rows.map(({ name, value }) => [name, value]));
+  return now.rows.flatMap(({ name, value, unit }) => {
+    const was = old.get(name);
+    if (name.endsWith('/spills') && value > (was ?? 0)) return [`${name} ${was ?? 0} -> ${value} ${unit}`];
+    if (name.endsWith('/occupancy') && was !== undefined && value < was)
+      return [`${name} ${was} -> ${value}`];
+    return [];
   });
 }
+
+/** One row per line: changes are seen in a diff. */
+const textOf = ({ rows, ...rest }) =>
+  `${JSON.stringify(rest).slice(0, -1)},"rows":[\n${rows.map((row) => JSON.stringify(row)).join(',\n')}\n]}\n`;
 
 try {
   execFileSync('nvcc', ['--version'], { stdio: 'ignore' });
@@ -219,15 +287,19 @@ try {
   process.stdout.write('static report skipped: no nvcc on the PATH (CUDA toolkit 13)\n');
   process.exit(0);
 }
-const now = await report();
-for (const [name, k] of Object.entries(now.kernels)) {
+const before = existsSync(committed) ? JSON.parse(readFileSync(committed, 'utf8')) : undefined;
+const now = await report(before?.machine?.sources ? before : undefined);
+const valueOf = new Map(now.rows.map(({ name, value }) => [name, value]));
+for (const name of now.rows.map((row) => row.name).filter((row) => row.endsWith('/spills'))) {
+  const kernel = name.slice(0, -'/spills'.length);
+  const of = (what) => String(valueOf.get(`${kernel}/${what}`)).padStart(6);
   process.stdout.write(
-    `${name.padEnd(64)} ${String(k.registers).padStart(3)} registers ${String(k.shared).padStart(6)} B shared ${String(k.spills).padStart(3)} B spilled  occupancy ${k.occupancy.toFixed(2)}\n`,
+    `${kernel.padEnd(64)} ${of('registers')} registers ${of('shared')} B shared ${of('spills')} B spilled  occupancy ${valueOf.get(`${kernel}/occupancy`).toFixed(2)}\n`,
   );
 }
-if (values.out) writeFileSync(values.out, `${JSON.stringify(now, null, 1)}\n`);
+if (values.out) writeFileSync(values.out, textOf(now));
 if (values.check) {
-  const lines = worse(now, JSON.parse(readFileSync(committed, 'utf8')));
+  const lines = worse(now, before);
   process.stdout.write(lines.length === 0 ? 'no new spills, no lower occupancy\n' : `${lines.join('\n')}\n`);
   process.exitCode = lines.length === 0 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 import type { AdamwArrays } from './adamw.js';
-import type { CausalGaeInput, CausalGaeOptions, CausalGaeResult } from './causal-gae.js';
+import type { CausalGaeInput, CausalGaeInto, CausalGaeOptions, CausalGaeResult } from './causal-gae.js';
 import type {
   LinearLogprobBackwardInput,
   LinearLogprobGradients,
@@ -7,7 +7,7 @@ import type {
   LinearLogprobOptions,
   LinearLogprobResult,
 } from './linear-logprob.js';
-import type { PolicyLossInput, PolicyLossOptions, PolicyLossResult } from './policy-loss.js';
+import type { PolicyLossInput, PolicyLossInto, PolicyLossOptions, PolicyLossResult } from './policy-loss.js';
 import type {
   RmsNormBackwardInput,
   RmsNormGradients,
@@ -24,13 +24,21 @@ import type {
   TreeAttentionOptions,
   TreeAttentionResult,
 } from './tree-attention.js';
-import type { ValueLossInput, ValueLossOptions, ValueLossResult } from './value-loss.js';
+import type { ValueLossInput, ValueLossInto, ValueLossOptions, ValueLossResult } from './value-loss.js';
 
 /** Which implementation of an operator computes. */
 export type Backend = 'cpu' | 'cuda';
 
 /** An operator of the addon; the CPU implementation unless `backend` says otherwise. */
 type Operator<Input, Options, Result> = (input: Input, options: Options, backend?: Backend) => Result;
+
+/** One that writes large results into arrays of the caller's. */
+type OperatorInto<Input, Options, Result, Into> = (
+  input: Input,
+  options: Options,
+  backend?: Backend,
+  into?: Into,
+) => Result;
 
 export type CudaInfo =
   | { available: false; reason: string }
@@ -53,9 +61,9 @@ export interface Binding {
   interfaceVersion: number;
   buildInfo(): { compiler: string; napi: number; threads: number };
   cudaInfo(): CudaInfo;
-  policyLoss: Operator<PolicyLossInput, PolicyLossOptions, PolicyLossResult>;
-  valueLoss: Operator<ValueLossInput, ValueLossOptions, ValueLossResult>;
-  causalGae: Operator<CausalGaeInput, CausalGaeOptions, CausalGaeResult>;
+  policyLoss: OperatorInto<PolicyLossInput, PolicyLossOptions, PolicyLossResult, PolicyLossInto>;
+  valueLoss: OperatorInto<ValueLossInput, ValueLossOptions, ValueLossResult, ValueLossInto>;
+  causalGae: OperatorInto<CausalGaeInput, CausalGaeOptions, CausalGaeResult, CausalGaeInto>;
   linearLogprob: Operator<LinearLogprobInput, LinearLogprobOptions, LinearLogprobResult>;
   linearLogprobBackward: Operator<LinearLogprobBackwardInput, LinearLogprobOptions, LinearLogprobGradients>;
   treeAttention: Operator<TreeAttentionInput, TreeAttentionOptions, TreeAttentionResult>;
@@ -70,4 +78,4 @@ export interface Binding {
 }
 
 /** `kInterfaceVersion` of src/native/addon.cc. */
-export const INTERFACE_VERSION = 3;
+export const INTERFACE_VERSION = 5;

@@ -241,6 +241,58 @@ describe('misuse is a typed error', () => {
   });
 });
 
+test('long segments at any alignment, written past the caches, in pieces and into arrays of the caller', () => {
+  // Calls of odd lengths, empty ones among them, large enough that whole cache lines are written by themselves.
+  let state = 5;
+  const below = (n: number): number =>
+    Math.floor(((state = (state * 1103515245 + 12345) % 2147483648) / 2147483648) * n);
+  const lengths = Array.from({ length: 2000 }, (_, c) => [0, below(7), below(60), below(3000)][c % 4]!);
+  const tokenOffset_C1 = Int32Array.from([0, ...lengths]);
+  for (let c = 1; c < tokenOffset_C1.length; c++) tokenOffset_C1[c]! += tokenOffset_C1[c - 1]!;
+  const T = tokenOffset_C1.at(-1)!;
+  expect(8 * T).toBeGreaterThan(4 << 20);
+  const successors = lengths.map((_, c) =>
+    c % 20 === 19 ? [] : [c + 1, c + 2].filter((s) => s % 20 > c % 20),
+  );
+  const successorOffset_C1 = Int32Array.from([0, ...successors.map(({ length }) => length)]);
+  for (let c = 1; c <= lengths.length; c++) successorOffset_C1[c]! += successorOffset_C1[c - 1]!;
+  const batch: CausalGaeInput = {
+    values_T: Float32Array.from({ length: T }, (_, t) => Math.sin(t * 12.9898)),
+    tokenOffset_C1,
+    callOffset_R1: Int32Array.from({ length: 101 }, (_, r) => 20 * r),
+    successorOffset_C1,
+    successor_L: Int32Array.from(successors.flat()),
+    weight_L: Float32Array.from(successors.flatMap((s) => s.map(() => 1 / s.length))),
+    reward_C: Float32Array.from(lengths, (_, c) => (c % 20 === 19 ? 1 : c % 7 === 0 ? 0.5 : 0)),
+  };
+  const chosen = { gamma: 0.99, lambda: 0.95 };
+  const want = causalGaeReference(batch, chosen);
+  const both = new Float32Array(2 * T + 40);
+  for (const [first, gap] of [
+    [0, 0],
+    [1, 15],
+    [3, 6],
+  ] as const) {
+    const into = {
+      advantages_T: both.subarray(first, first + T).fill(NaN),
+      targets_T: both.subarray(first + T + gap, first + gap + 2 * T).fill(NaN),
+    };
+    expect(causalGae(batch, chosen, into).targets_T).toBe(into.targets_T);
+    close(into.advantages_T, want.advantages_T, 1e-5, 1e-5);
+    close(into.targets_T, want.targets_T, 1e-5, 1e-5);
+  }
+  expect(causalGae(batch, chosen)).toEqual({
+    advantages_T: both.slice(3, 3 + T),
+    targets_T: both.slice(9 + T, 9 + 2 * T),
+  });
+  const overlapping = { advantages_T: both.subarray(0, T), targets_T: both.subarray(T - 1, 2 * T - 1) };
+  expect(() => causalGae(batch, chosen, overlapping)).toThrow(
+    expect.objectContaining({ code: 'NATIVE_E_VALUE' }),
+  );
+  batch.values_T[T >> 1] = Infinity;
+  expect(() => causalGae(batch, chosen)).toThrow(/values_T\[\d+\] must be finite/);
+});
+
 test('joinCausalOrders refuses an order that does not fit together', () => {
   const order = {
     offset_C1: Int32Array.of(0, 1),

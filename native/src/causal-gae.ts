@@ -33,6 +33,15 @@ export interface CausalGaeResult {
   targets_T: Float32Array;
 }
 
+/**
+ * Arrays for the results instead of new ones, each as long as the tokens and apart from the inputs. Worth it from about a
+ * million tokens on: the pages of a new array cost as much as the operator.
+ */
+export interface CausalGaeInto {
+  advantages_T?: Float32Array;
+  targets_T?: Float32Array;
+}
+
 /** Tokens from which the copies to a GPU and back are worth it. */
 const WORTHWHILE_T = 1 << 20;
 
@@ -48,9 +57,13 @@ const WORTHWHILE_T = 1 << 20;
  * @throws NativeError NATIVE_E_CYCLE; NATIVE_E_VALUE (NaN, a negative weight, offsets that decrease, a successor in another
  *   rollout); NATIVE_E_TYPE, NATIVE_E_LENGTH, NATIVE_E_OPTION, NATIVE_E_LOAD, NATIVE_E_DEVICE
  */
-export function causalGae(input: CausalGaeInput, options: CausalGaeOptions): CausalGaeResult {
+export function causalGae(
+  input: CausalGaeInput,
+  options: CausalGaeOptions,
+  into?: CausalGaeInto,
+): CausalGaeResult {
   const { binding, backend } = loadBinding(lengthOf(input, 'values_T'), WORTHWHILE_T);
-  return guarded(() => binding.causalGae(input, options, backend));
+  return guarded(() => binding.causalGae(input, options, backend, into));
 }
 
 /** `causalGae` off the JavaScript thread: see `promised`. */

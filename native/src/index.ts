@@ -5,6 +5,7 @@ export {
   causalGaeAsync,
   joinCausalOrders,
   type CausalGaeInput,
+  type CausalGaeInto,
   type CausalGaeOptions,
   type CausalGaeResult,
   type CausalOrderLike,
@@ -26,6 +27,7 @@ export {
   policyLoss,
   policyLossAsync,
   type PolicyLossInput,
+  type PolicyLossInto,
   type PolicyLossOptions,
   type PolicyLossResult,
   type PolicyLossStats,
@@ -74,6 +76,7 @@ export {
   valueLoss,
   valueLossAsync,
   type ValueLossInput,
+  type ValueLossInto,
   type ValueLossOptions,
   type ValueLossResult,
 } from './value-loss.js';

@@ -1,19 +1,25 @@
-// All operators on this machine: npx nx run native:bench -- [--quick] [--out FILE] [--filter REGEXP]
-// Method: parity first (no timing if it fails), median time per call, shares of the bandwidth of a copy timed in the same run.
+// All operators on this machine: npx nx run native:bench -- [--quick] [--out FILE] [--filter REGEXP] [--torch | --no-torch]
+// Method: parity first (no timing if it fails); what is compared is timed in turns; medians; shares of the bandwidth of a copy
+// timed beside. PyTorch's rows need the environment of tools/python-bench.mjs: --torch insists on it, --no-torch does without.
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
+import { getBackendInfo } from '@treeward/native';
 import { causalGaeBench } from './causal-gae.bench.js';
 import { linearLogprobBench } from './linear-logprob.bench.js';
-import { policyLossBench, valueLossBench } from './policy-loss.bench.js';
-import { fractionRow, time, type OperatorBench, type Row } from './harness.bench.js';
+import { policyLossBench } from './policy-loss.bench.js';
+import { copy, COPY_BYTES, fractionRow, time, type OperatorBench, type Row } from './harness.bench.js';
 import { treeAttentionBench } from './tree-attention.bench.js';
+import { valueLossBench } from './value-loss.bench.js';
+import { findTorchPython, startTorchPeer, TORCH_HINT } from './testing/torch-peer.js';
 
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     out: { type: 'string' },
     filter: { type: 'string', default: '' },
+    torch: { type: 'boolean', default: false },
+    'no-torch': { type: 'boolean', default: false },
   },
 });
 const operators: Record<string, OperatorBench> = {
@@ -24,19 +30,30 @@ const operators: Record<string, OperatorBench> = {
   tree_attention: treeAttentionBench,
 };
 
-const source = new Float32Array(1 << 24).fill(1);
-const target = new Float32Array(source.length);
-const copy = (await time({ copy: () => target.set(source) }, values.quick))['copy']!;
-const copyBytesPerMs = (2 * source.byteLength) / copy.p50;
+const python = values['no-torch'] ? undefined : findTorchPython();
+if (python === undefined && values.torch) {
+  process.stderr.write(`${TORCH_HINT}\n`);
+  process.exit(1);
+}
+if (python === undefined && !values['no-torch']) process.stderr.write(`${TORCH_HINT}\n`);
+const { threads } = getBackendInfo();
+const torch = python === undefined ? undefined : await startTorchPeer({ python, threads });
+
+const copied = (await time({ copy }, values.quick))['copy']!;
+const copyBytesPerMs = COPY_BYTES / copied.p50;
 const gbPerS = {
-  ...fractionRow('machine/copy', copyBytesPerMs / 1e6, copy.n, { bytes: 2 * source.byteLength }),
+  ...fractionRow('machine/copy', copyBytesPerMs / 1e6, copied.n, { bytes: COPY_BYTES }),
   unit: 'GB/s',
 };
 
 const rows: Row[] = [gbPerS];
-for (const [name, bench] of Object.entries(operators)) {
-  if (new RegExp(values.filter).test(name))
-    rows.push(...(await bench({ quick: values.quick, copyBytesPerMs })));
+try {
+  for (const [name, bench] of Object.entries(operators)) {
+    if (new RegExp(values.filter).test(name))
+      rows.push(...(await bench({ quick: values.quick, copyBytesPerMs, torch })));
+  }
+} finally {
+  await torch?.close();
 }
 const report = {
   schema: 1,
@@ -45,6 +62,8 @@ const report = {
     cores: cpus().length,
     memory_gib: Math.round(totalmem() / 2 ** 30),
     load: loadavg()[0],
+    threads,
+    ...(torch ? { peer: torch.versions } : {}),
   },
   rows,
 };

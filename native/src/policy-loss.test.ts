@@ -60,7 +60,7 @@ function arraysOf(tokens: readonly Token[]): Required<PolicyLossInput> {
   };
 }
 
-test('cpu: value and gradient equal the float64 reference in every mode', () => {
+test('cpu: value and gradient equal the float64 reference in every mode (PPO with entropies is not the plain one)', () => {
   fc.assert(
     fc.property(fc.array(token, { maxLength: 200 }), someOptions, (tokens, random) => {
       const arrays = arraysOf(tokens);
@@ -85,6 +85,99 @@ test('cpu: value and gradient equal the float64 reference in every mode', () => 
       );
     }),
     { numRuns: 300 },
+  );
+});
+
+test('cpu: plain PPO is float32 with sums in float64', () => {
+  fc.assert(
+    fc.property(fc.array(token, { maxLength: 200 }), someOptions, (tokens, random) => {
+      const { logpRef_T: _ref, entropy_T: _entropy, ...arrays } = arraysOf(tokens);
+      const plain = { ...random, objective: 'ppo', kl: 'none', klCoef: 0, entropyCoef: 0 } as const;
+      const { logRatioMax = 20, importanceLow = 0, dualClip = Infinity } = plain;
+      // At an edge (of a clip, of a weight's bounds, of the clamp) either side is right: such tokens are left out.
+      const edges = [1 - plain.clipLow, 1 + plain.clipHigh, plain.truncation, importanceLow, dualClip];
+      arrays.mask_T.forEach((_, t) => {
+        const logs = [
+          arrays.logp_T[t]! - arrays.logpOld_T[t]!,
+          arrays.logpOld_T[t]! - arrays.logpRollout_T[t]!,
+        ];
+        const near = (x: number, edge: number): boolean =>
+          Number.isFinite(edge) && Math.abs(x - edge) <= 4e-6 * Math.abs(edge);
+        if (logs.some((x) => near(Math.abs(x), logRatioMax) || edges.some((edge) => near(Math.exp(x), edge))))
+          arrays.mask_T[t] = 0;
+      });
+      const got = policyLoss(arrays, plain);
+      const want = policyLossReference(arrays, plain);
+      let magnitude = 0;
+      for (let t = 0; t < tokens.length; t++) {
+        const error = Math.abs(got.gradLogp_T[t]! - want.gradLogp_T[t]!);
+        // A log-ratio of up to 20 rounded to float32 counts 1.2e-6 in its exponential.
+        expect(error).toBeLessThanOrEqual(4e-6 * Math.abs(want.gradLogp_T[t]!) + 1e-37);
+        const one = { ...arrays, mask_T: arrays.mask_T.map((m, i) => (i === t ? m : 0)) };
+        magnitude += Math.abs(policyLossReference(one, plain).loss);
+      }
+      expect(Math.abs(got.loss - want.loss)).toBeLessThanOrEqual(4e-6 * magnitude + 1e-30);
+      expect(got.stats.tokens).toBe(arrays.mask_T.filter((m) => m !== 0).length);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('cpu: plain PPO has the statistics of the float64 implementation at any length', () => {
+  let state = 3;
+  const uniform = (): number => (state = (state * 1103515245 + 12345) % 2147483648) / 2147483648;
+  for (const T of [1, 7, 8, 9, 127, 129, 16_383, 40_001]) {
+    const tokens = Array.from({ length: T }, () => ({
+      logp: -4 * uniform(),
+      old: -4 * uniform(),
+      rollout: -4 * uniform(),
+      advantage: 2 * uniform() - 1,
+      mask: uniform() < 0.3 ? 0 : 1,
+    }));
+    const { logpRef_T: _ref, entropy_T, ...arrays } = arraysOf(tokens);
+    for (const mode of [{}, { dualClip: 1.7 }, { importance: 'mask', importanceLow: 0.3 }] as const) {
+      const [got, want] = [
+        policyLoss(arrays, { ...options, ...mode }),
+        policyLoss({ ...arrays, entropy_T }, { ...options, ...mode }),
+      ];
+      const { entropy: _mean, ...stats } = want.stats;
+      for (const [name, value] of Object.entries(stats)) {
+        const error = Math.abs(got.stats[name as keyof typeof stats] - value);
+        expect(error, `${name} at T=${T}`).toBeLessThanOrEqual(2e-6 * Math.abs(value));
+      }
+      expect(Math.abs(got.loss - want.loss)).toBeLessThanOrEqual(1e-6 * T);
+    }
+  }
+});
+
+test('results go into arrays of the caller, which must fit and be apart', () => {
+  const arrays = input();
+  const gradLogp_T = new Float32Array(4).fill(NaN);
+  const result = policyLoss(arrays, options, { gradLogp_T });
+  expect(result.gradLogp_T).toBe(gradLogp_T);
+  expect(result).toEqual(policyLoss(arrays, options));
+  const refused = (into: unknown, code: string): void =>
+    expect(() => policyLoss(arrays, options, into as never)).toThrow(expect.objectContaining({ code }));
+  refused({ gradLogp_T: new Float32Array(3) }, 'NATIVE_E_LENGTH');
+  refused({ gradLogp_T: new Float64Array(4) }, 'NATIVE_E_TYPE');
+  refused({ gradLogp_T: arrays.logp_T }, 'NATIVE_E_VALUE');
+  refused({ gradLogp_T: new Float32Array(arrays.mask_T.buffer) }, 'NATIVE_E_VALUE');
+  refused(3, 'NATIVE_E_TYPE');
+});
+
+test('large results have pages of their own and live as long as they are used', () => {
+  const T = 1_500_000;
+  const zeros = new Float32Array(T);
+  const ones = new Float32Array(T).fill(1);
+  const arrays = { logp_T: zeros, logpOld_T: zeros, logpRollout_T: zeros, advantages_T: ones, mask_T: ones };
+  const { gradLogp_T, loss } = policyLoss(arrays, { ...options, normaliser: T });
+  expect(loss).toBeCloseTo(-1, 10);
+  expect(gradLogp_T).toHaveLength(T);
+  expect(gradLogp_T.every((g) => g === Math.fround(-1 / T))).toBe(true);
+  // Past the caches and not aligned, through the same arrays shifted by one.
+  const into = new Float32Array(T + 1).subarray(1);
+  expect(policyLoss(arrays, { ...options, normaliser: T }, { gradLogp_T: into }).gradLogp_T).toEqual(
+    gradLogp_T,
   );
 });
 
@@ -156,7 +249,7 @@ test('no gradient beyond the clamp of the log-ratio, though the loss counts the 
   });
   const wide = { ...options, normaliser: 1 };
   expect(policyLoss(one(-4), wide).gradLogp_T[0]).toBe(0);
-  expect(policyLoss(one(-4), wide).loss).toBeCloseTo(Math.exp(20), 3);
+  expect(policyLoss(one(-4), wide).loss / Math.exp(20)).toBeCloseTo(1, 6);
   expect(policyLoss(one(-6), wide).gradLogp_T[0]).toBeGreaterThan(1e8);
 });
 
@@ -186,7 +279,7 @@ test('KL estimates keep their digits near 0', () => {
     const exact = logp_T[0]!;
     const want = Math.expm1(exact) - exact;
     // expm1 minus x itself keeps about 16 digits less those of x.
-    expect(Math.abs(stats.approxKl - want)).toBeLessThanOrEqual(1e-9 * want + 1e-16 * Math.abs(exact) * 4);
+    expect(Math.abs(stats.approxKl - want)).toBeLessThanOrEqual(3e-7 * want + 1e-16 * Math.abs(exact) * 4);
   }
 });
 

@@ -88,6 +88,14 @@ export interface PolicyLossResult {
   stats: PolicyLossStats;
 }
 
+/**
+ * Arrays for the results instead of new ones, each as long as the tokens and apart from the inputs. Worth it from about a
+ * million tokens on: the pages of a new array cost as much as the operator.
+ */
+export interface PolicyLossInto {
+  gradLogp_T?: Float32Array;
+}
+
 /** Tokens from which the copies to a GPU and back are worth it. */
 const WORTHWHILE_T = 1 << 20;
 
@@ -98,16 +106,20 @@ const WORTHWHILE_T = 1 << 20;
  *   r = exp(logp − logpOld),  w = min(exp(logpOld − logpRollout), c), both logarithms clamped to ±logRatioMax
  *
  * Deviations worth knowing: the weight multiplies the clipped loss (as verl, TRL and OpenRLHF do) and has no gradient; a
- * ratio exactly on the clip bound counts as unclipped. On the CPU inputs are float32, every intermediate and every sum is
- * float64, so the gradient is the float64 one rounded once; on a GPU intermediates are float32 and sums float64 in a
- * fixed order.
+ * ratio exactly on the clip bound counts as unclipped. Inputs are float32 and sums float64 in a fixed order. Intermediates
+ * are float32 on a GPU, and on the CPU for `ppo` without `kl` and `entropy_T` (gradients within 1e-6 of the float64 ones,
+ * a ratio within 1e-6 of a bound may fall on either side of it); in the CPU's other modes they are float64.
  *
  * @throws NativeError NATIVE_E_TYPE, NATIVE_E_LENGTH, NATIVE_E_OPTION, NATIVE_E_VALUE (NaN or infinity at a token that
- *   counts), each naming the argument; NATIVE_E_LOAD when the addon is not built; NATIVE_E_DEVICE when CUDA fails
+ *   counts; what `into` holds is then undefined), each naming the argument; NATIVE_E_LOAD when the addon is not built; NATIVE_E_DEVICE when CUDA fails
  */
-export function policyLoss(input: PolicyLossInput, options: PolicyLossOptions): PolicyLossResult {
+export function policyLoss(
+  input: PolicyLossInput,
+  options: PolicyLossOptions,
+  into?: PolicyLossInto,
+): PolicyLossResult {
   const { binding, backend } = loadBinding(lengthOf(input, 'logp_T'), WORTHWHILE_T);
-  return guarded(() => binding.policyLoss(input, options, backend));
+  return guarded(() => binding.policyLoss(input, options, backend, into));
 }
 
 /** `policyLoss` off the JavaScript thread: see `promised`. */

@@ -32,6 +32,14 @@ export interface ValueLossResult {
   };
 }
 
+/**
+ * Arrays for the results instead of new ones, each as long as the tokens and apart from the inputs. Worth it from about a
+ * million tokens on: the pages of a new array cost as much as the operator.
+ */
+export interface ValueLossInto {
+  gradValues_T?: Float32Array;
+}
+
 /** Tokens from which the copies to a GPU and back are worth it. */
 const WORTHWHILE_T = 1 << 20;
 
@@ -42,9 +50,13 @@ const WORTHWHILE_T = 1 << 20;
  *
  * @throws NativeError NATIVE_E_TYPE, NATIVE_E_LENGTH, NATIVE_E_OPTION, NATIVE_E_VALUE, NATIVE_E_LOAD, NATIVE_E_DEVICE
  */
-export function valueLoss(input: ValueLossInput, options: ValueLossOptions): ValueLossResult {
+export function valueLoss(
+  input: ValueLossInput,
+  options: ValueLossOptions,
+  into?: ValueLossInto,
+): ValueLossResult {
   const { binding, backend } = loadBinding(lengthOf(input, 'values_T'), WORTHWHILE_T);
-  return guarded(() => binding.valueLoss(input, options, backend));
+  return guarded(() => binding.valueLoss(input, options, backend, into));
 }
 
 /** `valueLoss` off the JavaScript thread: see `promised`. */

@@ -9,8 +9,16 @@ import { candidatePaths } from '../load-binding.js';
 const native = fileURLToPath(new URL('../..', import.meta.url));
 
 const variants = [
-  { folder: 'fibers', sanitize: '', targets: ['treeward', 'fiber_cases', 'device_check'] },
-  { folder: 'fibers-address', sanitize: 'address', targets: ['treeward', 'fiber_cases', 'device_check'] },
+  {
+    folder: 'fibers',
+    sanitize: '',
+    targets: ['treeward', 'fiber_cases', 'device_check', 'vector_math_check'],
+  },
+  {
+    folder: 'fibers-address',
+    sanitize: 'address',
+    targets: ['treeward', 'fiber_cases', 'device_check', 'vector_math_check'],
+  },
   { folder: 'fibers-thread', sanitize: 'thread', targets: ['fiber_cases'] },
 ];
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/target.h"
+#include "common/wide.h"
 
 namespace treeward {
 
@@ -38,24 +39,13 @@ TREEWARD_VECTOR_CLONES void expInPlace(double* x_N, std::size_t n) {
 }
 
 TREEWARD_VECTOR_CLONES void expInPlace(float* x_N, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const float given = x_N[i];
-    const float x = given > -87.3f ? given : -87.3f;
-    const float k = std::rint(x * 1.44269504f);
-    const float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
-    float p = 1.0f / 5040;
-    p = p * r + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    const std::int32_t bits = (static_cast<std::int32_t>(k) + 127) << 23;
-    float scale;
-    std::memcpy(&scale, &bits, sizeof scale);
-    x_N[i] = given > -87.3f ? p * scale : 0.0f;
-  }
+  std::size_t i = 0;
+  for (; i + kWide <= n; i += kWide) store(x_N + i, expEverywhere(load(x_N + i)));
+  if (i == n) return;
+  float rest[kWide] = {};
+  std::memcpy(rest, x_N + i, (n - i) * sizeof(float));
+  store(rest, expEverywhere(load(rest)));
+  std::memcpy(x_N + i, rest, (n - i) * sizeof(float));
 }
 
 }  // namespace treeward

@@ -7,7 +7,7 @@ namespace treeward {
 // x_N[i] = exp(x_N[i]), within 2 ulp for |x| <= 700.
 void expInPlace(double* x_N, std::size_t n);
 
-// x_N[i] = exp(x_N[i]), within 3 ulp; x <= -87.3 and -infinity give 0, x must be <= 88.
+// x_N[i] = exp(x_N[i]), within 1.01 ulp for every float: gradual underflow, infinity on overflow, NaN for NaN.
 void expInPlace(float* x_N, std::size_t n);
 
 }  // namespace treeward

@@ -3,6 +3,7 @@
 #include "node/arguments.h"
 #include "node/call.h"
 #include "node/operators.h"
+#include "node/outputs.h"
 
 namespace treeward::node {
 
@@ -16,6 +17,7 @@ Napi::Value causalGae(const Napi::CallbackInfo& info) {
   Napi::Value intValues[4], floatValues[3];
   for (int i = 0; i < 4; ++i) intValues[i] = inputs.Get(intNames[i]);
   for (int i = 0; i < 3; ++i) floatValues[i] = inputs.Get(floatNames[i]);
+  const Napi::Value intoAdvantages = intended(info, "advantages_T"), intoTargets = intended(info, "targets_T");
   const CausalGaeOptions options{number(given, "gamma"), number(given, "lambda")};
 
   View<std::int32_t> ints[4];
@@ -32,8 +34,11 @@ Napi::Value causalGae(const Napi::CallbackInfo& info) {
   requireLength(env, "weight_L", floats[1].size, "successor_L", ints[3].size);
   const CausalGaeInput input{ints[0].size - 1, calls,        tokens,       ints[3].size,   floats[0].data, ints[0].data,
                              ints[1].data,     ints[2].data, ints[3].data, floats[1].data, floats[2].data};
-  Napi::Float32Array advantages_T = Napi::Float32Array::New(env, tokens);
-  Napi::Float32Array targets_T = Napi::Float32Array::New(env, tokens);
+  Napi::Float32Array advantages_T =
+      output(env, intoAdvantages, "advantages_T", tokens, {ints[0], ints[1], ints[2], ints[3], floats[0], floats[1], floats[2]});
+  const View<float> advantages{advantages_T.Data(), tokens};
+  Napi::Float32Array targets_T =
+      output(env, intoTargets, "targets_T", tokens, {advantages, ints[0], ints[1], ints[2], ints[3], floats[0], floats[1], floats[2]});
   Napi::Object out = Napi::Object::New(env);
   out.Set("advantages_T", advantages_T);
   out.Set("targets_T", targets_T);

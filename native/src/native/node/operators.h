@@ -1,4 +1,5 @@
-// The JavaScript side of each operator: (inputs, options, backend?) => results.
+// The JavaScript side of each operator: (inputs, options, backend?, into?) => results. `into` names arrays for results, where an
+// operator takes it (node/outputs.h).
 #pragma once
 #include <napi.h>
 

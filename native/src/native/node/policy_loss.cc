@@ -5,6 +5,7 @@
 #include "node/arguments.h"
 #include "node/call.h"
 #include "node/operators.h"
+#include "node/outputs.h"
 
 namespace treeward::node {
 namespace {
@@ -39,6 +40,7 @@ Napi::Value policyLoss(const Napi::CallbackInfo& info) {
   Napi::Value values[5];
   for (int i = 0; i < 5; ++i) values[i] = inputs.Get(names[i]);
   const Napi::Value ref = inputs.Get("logpRef_T"), entropy = inputs.Get("entropy_T"), offset = inputs.Get("sequenceOffset_S1");
+  const Napi::Value into = intended(info, "gradLogp_T");
   const PolicyLossOptions options = readOptions(given);
 
   View<float> arrays[5];
@@ -61,7 +63,8 @@ Napi::Value policyLoss(const Napi::CallbackInfo& info) {
                               entropy_T.data,
                               offset_S1.size ? offset_S1.size - 1 : 0,
                               offset_S1.data};
-  Napi::Float32Array grad_T = Napi::Float32Array::New(env, tokens);
+  Napi::Float32Array grad_T =
+      output(env, into, "gradLogp_T", tokens, {arrays[0], arrays[1], arrays[2], arrays[3], arrays[4], ref_T, entropy_T, offset_S1});
   const auto stats = std::make_shared<PolicyLossStats>();
   Napi::Object out = Napi::Object::New(env);
   out.Set("gradLogp_T", grad_T);

@@ -45,7 +45,9 @@ struct CausalPlan {
   std::vector<float> weight_K;
 };
 
+// Checks everything but values_T.
 Status checkCausalGae(const CausalGaeInput& input, const CausalGaeOptions& options);
+Status checkCausalGaeValues(const CausalGaeInput& input);
 // @pre checkCausalGae found nothing. A cycle is found here.
 Status planCausalGae(const CausalGaeInput& input, std::size_t longest, CausalPlan* plan);
 

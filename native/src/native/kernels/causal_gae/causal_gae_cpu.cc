@@ -1,8 +1,11 @@
+// One pass over the tokens, from each segment's end to its beginning, eight at a time.
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "common/parallel.h"
 #include "common/target.h"
+#include "common/wide.h"
 #include "kernels/causal_gae/causal_gae.h"
 
 namespace treeward {
@@ -13,79 +16,199 @@ struct Front {
   float value, target, reward;
 };
 
-constexpr int kStep = 16;
+constexpr std::int32_t kStep = static_cast<std::int32_t>(kWide);
+// Tokens whose outputs are held back, and floats of a cache line.
+constexpr std::int32_t kWindow = 64, kLine = 2 * kStep;
 
-// Tokens [begin, end) given what follows the last one: `target` and `value` after it, `reward` at it. Works backwards in steps
-// whose tokens first see nothing from the right; only one multiplication and addition per step waits for the step before.
-TREEWARD_VECTOR_CLONES void sweep(const float* values_T, std::int32_t begin, std::int32_t end, float gamma, float lambda, float reward,
-                                  float value, float target, float* advantages_T, float* targets_T) {
-  const float trace = gamma * lambda, bootstrap = gamma * (1.0f - lambda);
-  float power[kStep];  // power[i]: what a target after the step counts at its token i
-  power[kStep - 1] = trace;
-  for (int i = kStep - 2; i >= 0; --i) power[i] = power[i + 1] * trace;
+struct Recursion {
+  const float* values_T;
+  float *advantages_T, *targets_T;
+  float trace, bootstrap, trace2, trace4;
+  Wide power;  // what the target after eight tokens counts at each
+  bool pastCaches;
+  std::int32_t phase = -1;  // tokens t with (t + phase) % kLine = 0 begin a cache line of both outputs; -1 = they have none in common
 
-  std::int32_t t = end - 1;
-  target = reward + bootstrap * value + trace * target;
-  targets_T[t] = target;
-  advantages_T[t] = target - values_T[t];
-  for (; t - kStep >= begin; t -= kStep) {
-    const float* next = values_T + t - kStep + 1;  // V of the token after each
-    float local[kStep];
-    for (int i = 0; i < kStep; ++i) local[i] = bootstrap * next[i];
-    // Doubling: after the pass with distance d an entry holds the sum over the 2d tokens from it on.
-    float factor = trace;
-    for (int d = 1; d < kStep; d *= 2, factor *= factor) {
-      float shifted[kStep];
-      for (int i = 0; i < kStep; ++i) shifted[i] = i + d < kStep ? local[i + d < kStep ? i + d : i] : 0.0f;
-      for (int i = 0; i < kStep; ++i) local[i] += factor * shifted[i];
+  Recursion(const float* values, const CausalGaeOptions& o, float* advantages, float* targets, bool large)
+      : values_T(values), advantages_T(advantages), targets_T(targets), pastCaches(large) {
+    const auto place = [](const float* p) { return static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(p) / sizeof(float) % kLine); };
+    if (place(advantages) == place(targets)) phase = place(targets);
+    const float gamma = static_cast<float>(o.gamma), lambda = static_cast<float>(o.lambda);
+    trace = gamma * lambda;
+    bootstrap = gamma * (1.0f - lambda);
+    trace2 = trace * trace;
+    trace4 = trace2 * trace2;
+    float x = 1.0f;
+    for (std::size_t i = kWide; i-- > 0;) {
+      x *= trace;
+      power[i] = x;
     }
-    float* out = targets_T + t - kStep;
-    float* advantage = advantages_T + t - kStep;
-    const float* own = values_T + t - kStep;
-    for (int i = 0; i < kStep; ++i) {
-      const float g = local[i] + power[i] * target;
-      out[i] = g;
-      advantage[i] = g - own[i];
-    }
-    target = out[0];
   }
-  for (--t; t >= begin; --t) {
-    target = bootstrap * values_T[t + 1] + trace * target;
-    targets_T[t] = target;
-    advantages_T[t] = target - values_T[t];
+};
+
+// The targets of eight tokens if none followed them, from the values after each and the reward at the last: after the pass with distance d a lane
+// holds the sum over the 2d tokens from it on.
+TREEWARD_INLINE Wide local(const Recursion& k, Wide next, float reward) {
+  const Wide none = {};
+  Wide x = next * k.bootstrap + Wide{0, 0, 0, 0, 0, 0, 0, reward};
+  x += k.trace * __builtin_shuffle(x, none, WideMask{1, 2, 3, 4, 5, 6, 7, 8});
+  x += k.trace2 * __builtin_shuffle(x, none, WideMask{2, 3, 4, 5, 6, 7, 8, 9});
+  x += k.trace4 * __builtin_shuffle(x, none, WideMask{4, 5, 6, 7, 8, 9, 10, 11});
+  return x;
+}
+
+// Copies n floats, whole cache lines past the caches.
+TREEWARD_INLINE void copyOut(float* to, const float* from, std::int32_t n, bool pastCaches) {
+  std::int32_t i = 0;
+  if (pastCaches) {
+    const auto head = static_cast<std::int32_t>(-reinterpret_cast<std::uintptr_t>(to) / sizeof(float) % kLine);
+    for (; i < std::min(n, head); ++i) to[i] = from[i];
+    for (; i + kLine <= n; i += kLine) {
+      storePastCaches(to + i, load(from + i));
+      storePastCaches(to + i + kStep, load(from + i + kStep));
+    }
+  }
+  std::memcpy(to + i, from + i, static_cast<std::size_t>(n - i) * sizeof(float));
+}
+
+// Outputs of tokens [low, high), held back: segments mostly follow one another downwards, so that whole lines can be written
+// wherever segments begin, and a vector may reach below a segment's first token, where the next one overwrites it.
+struct Window {
+  std::int32_t base = 0, low = 0, high = 0;  // token t lies at [kStep + t - base]
+  float targets[kStep + kWindow], advantages[kStep + kWindow];
+
+  TREEWARD_INLINE void flush(const Recursion& k) {
+    if (low == high) return;
+    const std::int32_t at = kStep + low - base;
+    copyOut(k.targets_T + low, targets + at, high - low, k.pastCaches);
+    copyOut(k.advantages_T + low, advantages + at, high - low, k.pastCaches);
+  }
+  // Goes on at tokens below `end`. The base begins a line.
+  TREEWARD_INLINE void moveTo(const Recursion& k, std::int32_t end) {
+    flush(k);
+    low = high = end;
+    const std::int32_t phase = std::max(0, k.phase);
+    base = (end + phase + kLine - 1) / kLine * kLine - phase - kWindow;
+  }
+};
+
+// What the tokens before a token need of it. Its value comes along in a register: reading it again beside stores of the same
+// iteration stalls where arrays lie at the same place within a page, as large arrays do.
+struct Carry {
+  float value, target;
+};
+
+struct Eight {
+  Wide own, targets, advantages;
+};
+
+// Tokens whose values are `own`, given what follows them and the reward at the last one.
+TREEWARD_INLINE Eight eight(const Recursion& k, Wide own, float reward, const Carry& after, WideMask& largest) {
+  const Wide next = __builtin_shuffle(own, spread(after.value), WideMask{1, 2, 3, 4, 5, 6, 7, 8});
+  const Wide targets = local(k, next, reward) + k.power * after.target;
+  noteMagnitude(largest, targets - own);
+  return {own, targets, targets - own};
+}
+
+TREEWARD_INLINE Eight step(const Recursion& k, std::int32_t t, float reward, const Carry& after, Window& window, WideMask& largest) {
+  float padded[kWide] = {};
+  if (t < kStep) std::memcpy(padded + kStep - t, k.values_T, static_cast<std::size_t>(t) * sizeof(float));
+  const Eight x = eight(k, load(t < kStep ? padded : k.values_T + t - kStep), reward, after, largest);
+  store(window.targets + (t - window.base), x.targets);
+  store(window.advantages + (t - window.base), x.advantages);
+  return x;
+}
+
+// Tokens [begin, end), begin < end, given what follows the last one.
+TREEWARD_INLINE Carry sweep(const Recursion& k, std::int32_t begin, std::int32_t end, const Front& after, Window& window, WideMask& largest) {
+  // The last token, which has the reward, always goes through the window.
+  if (end != window.low || end == window.base) window.moveTo(k, end);
+  Carry carry{after.value, after.target};
+  float reward = after.reward;
+  for (std::int32_t t = end;;) {
+    const std::int32_t low = std::max(begin, window.base);
+    for (; t - kStep >= low; t -= kStep) {
+      const Eight x = step(k, t, reward, carry, window, largest);
+      carry = {x.own[0], x.targets[0]};
+      reward = 0.0f;
+    }
+    if (t > low) {
+      step(k, t, reward, carry, window, largest);
+      carry = {k.values_T[low], window.targets[kStep + low - window.base]};
+      reward = 0.0f;
+      t = low;
+    }
+    window.low = low;
+    if (t == begin) return carry;
+    window.flush(k);
+    // At a line's beginning now: whole lines without the detour.
+    if (k.pastCaches && k.phase >= 0) {
+      for (; t - kLine >= begin; t -= kLine) {
+        const Eight late = eight(k, load(k.values_T + t - kStep), 0.0f, carry, largest);
+        const Eight early = eight(k, load(k.values_T + t - kLine), 0.0f, {late.own[0], late.targets[0]}, largest);
+        storePastCaches(k.targets_T + t - kLine, early.targets);
+        storePastCaches(k.targets_T + t - kStep, late.targets);
+        storePastCaches(k.advantages_T + t - kLine, early.advantages);
+        storePastCaches(k.advantages_T + t - kStep, late.advantages);
+        carry = {early.own[0], early.targets[0]};
+      }
+    }
+    window.low = window.high = t;
+    window.base = t - kWindow;
+    if (t == begin) return carry;
   }
 }
 
-}  // namespace
-
-Status causalGaeCpu(const CausalGaeInput& in, const CausalGaeOptions& o, float* advantages_T, float* targets_T) {
-  if (const Status status = checkCausalGae(in, o); !status.ok()) return status;
-  CausalPlan plan;
-  if (const Status status = planCausalGae(in, INT32_MAX, &plan); !status.ok()) return status;
-  const float gamma = static_cast<float>(o.gamma), lambda = static_cast<float>(o.lambda);
-  std::vector<Front> front_S(plan.begin_S.size());
-  const std::size_t perRollout = in.rollouts ? in.tokens / in.rollouts + 1 : 1;
-  parallelFor(in.rollouts, 65536 / perRollout + 1, [&](std::size_t from, std::size_t to) {
-    for (std::int32_t s = plan.segmentOffset_R1[from]; s < plan.segmentOffset_R1[to]; ++s) {
-      const auto i = static_cast<std::size_t>(s);
+// The segments of rollouts [from, to). False when a value may be one that checkCausalGaeValues refuses.
+TREEWARD_VECTOR_CLONES bool rollouts(const CausalPlan& plan, const Recursion& given, std::size_t from, std::size_t to, Front* front_S) {
+  const Recursion k = given;
+  Window window;
+  WideMask largest = {};
+  // The last rollout first: downwards through memory as within a rollout.
+  for (std::size_t r = to; r-- > from;) {
+    for (auto i = static_cast<std::size_t>(plan.segmentOffset_R1[r]); i < static_cast<std::size_t>(plan.segmentOffset_R1[r + 1]); ++i) {
       Front after{0.0f, 0.0f, plan.reward_S[i]};
       for (std::int32_t e = plan.successorOffset_S1[i]; e < plan.successorOffset_S1[i + 1]; ++e) {
-        const Front& next = front_S[static_cast<std::size_t>(plan.successor_K[static_cast<std::size_t>(e)])];
+        const Front& next = front_S[plan.successor_K[static_cast<std::size_t>(e)]];
         const float w = plan.weight_K[static_cast<std::size_t>(e)];
         after.value += w * next.value;
         after.target += w * next.target;
         after.reward += w * next.reward;
       }
-      const std::int32_t begin = plan.begin_S[i], end = plan.end_S[i];
-      if (begin == end) {
-        front_S[i] = after;
-        continue;
+      if (plan.begin_S[i] < plan.end_S[i]) {
+        const Carry first = sweep(k, plan.begin_S[i], plan.end_S[i], after, window, largest);
+        after = {first.value, first.target, 0.0f};
       }
-      sweep(in.values_T, begin, end, gamma, lambda, after.reward, after.value, after.target, advantages_T, targets_T);
-      front_S[i] = {in.values_T[begin], targets_T[begin], 0.0f};
+      front_S[i] = after;
     }
+  }
+  window.flush(k);
+  if (k.pastCaches) endStoresPastCaches();
+  return allFinite(largest);
+}
+
+// Kept from call to call: a learner's batches are of similar size.
+struct Scratch {
+  CausalPlan plan;
+  std::vector<Front> front_S;
+};
+
+}  // namespace
+
+Status causalGaeCpu(const CausalGaeInput& in, const CausalGaeOptions& o, float* advantages_T, float* targets_T) {
+  if (const Status status = checkCausalGae(in, o); !status.ok()) return status;
+  static thread_local Scratch scratch;
+  CausalPlan& plan = scratch.plan;
+  if (const Status status = planCausalGae(in, INT32_MAX, &plan); !status.ok()) return status;
+  scratch.front_S.resize(plan.begin_S.size());
+  Front* front_S = scratch.front_S.data();  // thread_local names another vector in other threads
+  const Recursion recursion(in.values_T, o, advantages_T, targets_T, goesPastCaches(2 * in.tokens * sizeof(float)));
+  const std::size_t perRollout = in.rollouts ? in.tokens / in.rollouts + 1 : 1;
+  std::atomic<bool> good{true};
+  parallelFor(in.rollouts, 65536 / perRollout + 1, [&](std::size_t from, std::size_t to) {
+    if (!rollouts(plan, recursion, from, to, front_S)) good = false;
   });
-  return {};
+  // Looked at only where something may be wrong: checking first would read every value twice.
+  return good ? Status{} : checkCausalGaeValues(in);
 }
 
 }  // namespace treeward

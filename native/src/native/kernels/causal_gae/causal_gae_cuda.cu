@@ -90,8 +90,8 @@ __device__ __forceinline__ float walk(const float* values_T, int begin, int end,
   for (;;) {
     const int t = tile + 4 * lane;
     const bool more = tile > begin;
-    Four ahead{};
-    if (more) ahead = loadFour<kVector>(values_T, t - kTile, begin, end);
+    Four ahead{};  // without vectors it would not fit into the registers that full occupancy leaves
+    if (kVector && more) ahead = loadFour<kVector>(values_T, t - kTile, begin, end);
 
     float right = __shfl_down_sync(~0u, v.x[0], 1);
     if (lane == 31) right = valueRight;
@@ -126,7 +126,7 @@ __device__ __forceinline__ float walk(const float* values_T, int begin, int end,
     }
     target = __shfl_sync(~0u, mine, 0);
     if (!more) return target;
-    v = ahead;
+    v = kVector ? ahead : loadFour<kVector>(values_T, t - kTile, begin, end);
     tile -= kTile;
   }
 }
@@ -240,6 +240,7 @@ void causalGaeDevice(const CausalPlanView& p, const float* values_T, const Causa
 
 Status causalGaeCuda(const CausalGaeInput& in, const CausalGaeOptions& o, float* advantages_T, float* targets_T) {
   if (const Status status = checkCausalGae(in, o); !status.ok()) return status;
+  if (const Status status = checkCausalGaeValues(in); !status.ok()) return status;
   CausalPlan plan;
   if (const Status status = planCausalGae(in, causalGaeLongest(in.rollouts), &plan); !status.ok()) return status;
   if (in.tokens == 0) return {};

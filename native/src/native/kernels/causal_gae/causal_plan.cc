@@ -49,16 +49,29 @@ std::vector<std::int32_t> sweepOrder(const CausalGaeInput& in, std::int32_t firs
   return order;
 }
 
+// Kept from call to call.
+struct Scratch {
+  std::vector<std::int32_t> predecessors_C, segmentOf_C;  // the latter of a run's first call, where edges arrive
+};
+
 class Planner {
  public:
-  Planner(const CausalGaeInput& in, std::size_t longest, CausalPlan* plan)
-      : in_(in), longest_(static_cast<std::int32_t>(std::min<std::size_t>(longest, INT32_MAX))), plan_(*plan), segmentOf_C_(in.calls) {}
+  Planner(const CausalGaeInput& in, std::size_t longest, CausalPlan* plan, Scratch& scratch)
+      : in_(in), longest_(static_cast<std::int32_t>(std::min<std::size_t>(longest, INT32_MAX))), plan_(*plan), scratch_(scratch) {
+    scratch.segmentOf_C.resize(in.calls);
+  }
 
   Status run() {
-    plan_ = CausalPlan{};
+    clear(plan_.segmentOffset_R1, in_.rollouts + 1);
+    for (auto* offsets : {&plan_.begin_S, &plan_.end_S}) clear(*offsets, in_.calls);
+    clear(plan_.reward_S, in_.calls);
+    clear(plan_.successorOffset_S1, in_.calls + 1);
+    clear(plan_.successor_K, in_.edges);
+    clear(plan_.weight_K, in_.edges);
     plan_.segmentOffset_R1.push_back(0);
     plan_.successorOffset_S1.push_back(0);
-    std::vector<std::int32_t> predecessors_C(in_.calls, 0);
+    std::vector<std::int32_t>& predecessors_C = scratch_.predecessors_C;
+    predecessors_C.assign(in_.calls, 0);
     for (std::size_t e = 0; e < in_.edges; ++e) ++predecessors_C[static_cast<std::size_t>(in_.successor_L[e])];
     for (std::size_t r = 0; r < in_.rollouts; ++r) {
       const std::int32_t first = in_.callOffset_R1[r], last = in_.callOffset_R1[r + 1];
@@ -78,6 +91,12 @@ class Planner {
   }
 
  private:
+  template <class Vector>
+  static void clear(Vector& v, std::size_t expected) {
+    v.clear();
+    v.reserve(expected);
+  }
+
   bool isForward(std::int32_t first, std::int32_t last) const {
     for (std::int32_t c = first; c < last; ++c) {
       for (std::int32_t e = in_.successorOffset_C1[c]; e < in_.successorOffset_C1[c + 1]; ++e) {
@@ -103,7 +122,7 @@ class Planner {
     const std::int32_t begin = in_.tokenOffset_C1[head], end = in_.tokenOffset_C1[tail + 1];
     std::int32_t from = std::max(begin, end - longest_);
     for (std::int32_t e = in_.successorOffset_C1[tail]; e < in_.successorOffset_C1[tail + 1]; ++e) {
-      plan_.successor_K.push_back(segmentOf_C_[static_cast<std::size_t>(in_.successor_L[e])]);
+      plan_.successor_K.push_back(scratch_.segmentOf_C[static_cast<std::size_t>(in_.successor_L[e])]);
       plan_.weight_K.push_back(in_.weight_L[e]);
     }
     addSegment(from, end, in_.reward_C[tail]);
@@ -114,7 +133,7 @@ class Planner {
       from = std::max(begin, to - longest_);
       addSegment(from, to, 0.0f);
     }
-    segmentOf_C_[static_cast<std::size_t>(head)] = static_cast<std::int32_t>(plan_.begin_S.size()) - 1;
+    scratch_.segmentOf_C[static_cast<std::size_t>(head)] = static_cast<std::int32_t>(plan_.begin_S.size()) - 1;
     return head;
   }
 
@@ -128,7 +147,7 @@ class Planner {
   const CausalGaeInput& in_;
   const std::int32_t longest_;
   CausalPlan& plan_;
-  std::vector<std::int32_t> segmentOf_C_;  // of a run's first call, where edges arrive
+  Scratch& scratch_;
 };
 
 }  // namespace
@@ -151,10 +170,14 @@ Status checkCausalGae(const CausalGaeInput& in, const CausalGaeOptions& o) {
   for (std::size_t e = 0; e < in.edges; ++e) {
     if (!(in.weight_L[e] >= 0.0f) || !finite(in.weight_L[e])) return {Fault::value, "weight_L", e, "must be finite and >= 0"};
   }
-  if (const Status s = checkFinite("reward_C", in.reward_C, in.calls); !s.ok()) return s;
-  return checkFinite("values_T", in.values_T, in.tokens);
+  return checkFinite("reward_C", in.reward_C, in.calls);
 }
 
-Status planCausalGae(const CausalGaeInput& in, std::size_t longest, CausalPlan* plan) { return Planner(in, longest, plan).run(); }
+Status checkCausalGaeValues(const CausalGaeInput& in) { return checkFinite("values_T", in.values_T, in.tokens); }
+
+Status planCausalGae(const CausalGaeInput& in, std::size_t longest, CausalPlan* plan) {
+  static thread_local Scratch scratch;
+  return Planner(in, longest, plan, scratch).run();
+}
 
 }  // namespace treeward

@@ -1,10 +1,13 @@
+// PPO without KL and entropy goes to policy_loss_vector.cc; every other mode is computed here, in float64.
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "common/parallel.h"
 #include "common/target.h"
 #include "common/vector_math.h"
-#include "kernels/policy_loss/policy_loss_token.h"
+#include "common/wide.h"
+#include "kernels/policy_loss/policy_loss_vector.h"
 
 namespace treeward {
 namespace {
@@ -102,29 +105,47 @@ std::vector<double> sequenceRatios(const PolicyLossInput& in) {
 
 Status policyLossCpu(const PolicyLossInput& in, const PolicyLossOptions& opt, float* grad_T, PolicyLossStats* stats) {
   if (const Status status = checkPolicyLoss(in, opt); !status.ok()) return status;
-  if (const Status status = checkPolicyLossValues(in); !status.ok()) return status;
-  const PolicyLossTerms<double> o(opt);
-  std::vector<double> sequence_T;
-  if (opt.objective == PolicyObjective::gspo) sequence_T = sequenceRatios(in);
-
+  const bool plain = policyLossIsPlain(in, opt);
+  if (!plain) {
+    if (const Status status = checkPolicyLossValues(in); !status.ok()) return status;
+  }
   // Sums per piece of fixed size, added in order: the result does not depend on the number of threads.
   constexpr std::size_t kPiece = 64 * kChunk;
   const std::size_t pieces = (in.tokens + kPiece - 1) / kPiece;
   std::vector<double> sums(pieces * kPolicySums, 0.0);
-  parallelFor(pieces, 1, [&](std::size_t from, std::size_t to) {
-    Chunk chunk;
-    for (std::size_t p = from; p < to; ++p) {
-      const std::size_t end = std::min(in.tokens, (p + 1) * kPiece);
-      for (std::size_t start = p * kPiece; start < end; start += kChunk) {
-        const std::size_t n = std::min(kChunk, end - start);
-        exponents(in, o, sequence_T.empty() ? nullptr : sequence_T.data(), start, n, chunk);
-        expInPlace(chunk.ratio, n);
-        expInPlace(chunk.importance, n);
-        if (opt.kl != KlEstimator::none) expInPlace(chunk.reference, n);
-        terms(in, o, start, n, chunk, grad_T, &sums[p * kPolicySums]);
+  if (plain) {
+    const PolicyLossTerms<float> o(opt);
+    const bool pastCaches = goesPastCaches(in.tokens * sizeof(float)) && isVectorAligned(grad_T);
+    std::atomic<bool> good{true};
+    parallelFor(pieces, 1, [&](std::size_t from, std::size_t to) {
+      for (std::size_t p = from; p < to; ++p) {
+        const std::size_t end = std::min(in.tokens, (p + 1) * kPiece);
+        if (!policyLossPiece(in, o, p * kPiece, end, pastCaches, grad_T, &sums[p * kPolicySums])) good = false;
       }
+    });
+    // Looked at again only where something may be wrong: checking first would read everything twice.
+    if (!good) {
+      if (const Status status = checkPolicyLossValues(in); !status.ok()) return status;
     }
-  });
+  } else {
+    const PolicyLossTerms<double> o(opt);
+    std::vector<double> sequence_T;
+    if (opt.objective == PolicyObjective::gspo) sequence_T = sequenceRatios(in);
+    parallelFor(pieces, 1, [&](std::size_t from, std::size_t to) {
+      Chunk chunk;
+      for (std::size_t p = from; p < to; ++p) {
+        const std::size_t end = std::min(in.tokens, (p + 1) * kPiece);
+        for (std::size_t start = p * kPiece; start < end; start += kChunk) {
+          const std::size_t n = std::min(kChunk, end - start);
+          exponents(in, o, sequence_T.empty() ? nullptr : sequence_T.data(), start, n, chunk);
+          expInPlace(chunk.ratio, n);
+          expInPlace(chunk.importance, n);
+          if (opt.kl != KlEstimator::none) expInPlace(chunk.reference, n);
+          terms(in, o, start, n, chunk, grad_T, &sums[p * kPolicySums]);
+        }
+      }
+    });
+  }
   double total[kPolicySums] = {};
   for (std::size_t p = 0; p < pieces; ++p) {
     for (int k = 0; k < kPolicySums; ++k) {

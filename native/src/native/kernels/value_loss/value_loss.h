@@ -29,7 +29,9 @@ struct ValueLossStats {
   std::uint64_t tokens;
 };
 
-Status checkValueLoss(const ValueLossInput& input, const ValueLossOptions& options);
+Status checkValueLoss(const ValueLossOptions& options);
+// Checks the per-token values.
+Status checkValueLossValues(const ValueLossInput& input);
 
 Status valueLossCpu(const ValueLossInput& input, const ValueLossOptions& options, float* gradValues_T, ValueLossStats* stats);
 Status valueLossCuda(const ValueLossInput& input, const ValueLossOptions& options, float* gradValues_T, ValueLossStats* stats);

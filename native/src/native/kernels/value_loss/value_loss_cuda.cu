@@ -85,7 +85,8 @@ void valueLossDevice(const ValueLossInput& in, const ValueLossOptions& o, float*
 }
 
 Status valueLossCuda(const ValueLossInput& in, const ValueLossOptions& o, float* grad_T, ValueLossStats* stats) {
-  if (const Status status = checkValueLoss(in, o); !status.ok()) return status;
+  if (const Status status = checkValueLoss(o); !status.ok()) return status;
+  if (const Status status = checkValueLossValues(in); !status.ok()) return status;
   double host[kValueSums] = {};
   if (in.tokens > 0) {
     const cudaStream_t stream = cuda::Stream::current();
