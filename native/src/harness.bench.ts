@@ -130,14 +130,16 @@ export function streamRow(
   });
 }
 
+/** @param strays how many entries may differ all the same: ratios so close to a bound that float32 decides either way */
 export function assertClose(
   got: ArrayLike<number>,
   want: ArrayLike<number>,
   tolerance: number,
   what: string,
+  strays = 0,
 ): void {
   for (let i = 0; i < want.length; i++) {
-    if (!(Math.abs(got[i]! - want[i]!) <= tolerance * (1 + Math.abs(want[i]!)))) {
+    if (!(Math.abs(got[i]! - want[i]!) <= tolerance * (1 + Math.abs(want[i]!))) && strays-- <= 0) {
       throw new Error(`parity of ${what} fails at ${i}: ${got[i]} against ${want[i]}; nothing timed`);
     }
   }

@@ -25,13 +25,14 @@ struct Recursion {
   float *advantages_T, *targets_T;
   float trace, bootstrap, trace2, trace4;
   Wide power;  // what the target after eight tokens counts at each
-  bool pastCaches;
-  std::int32_t phase = -1;  // tokens t with (t + phase) % kLine = 0 begin a cache line of both outputs; -1 = they have none in common
+  bool pastCaches, direct;  // direct: and both outputs are aligned for it
 
   Recursion(const float* values, const CausalGaeOptions& o, float* advantages, float* targets, bool large)
-      : values_T(values), advantages_T(advantages), targets_T(targets), pastCaches(large) {
-    const auto place = [](const float* p) { return static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(p) / sizeof(float) % kLine); };
-    if (place(advantages) == place(targets)) phase = place(targets);
+      : values_T(values),
+        advantages_T(advantages),
+        targets_T(targets),
+        pastCaches(large),
+        direct(large && isVectorAligned(advantages) && isVectorAligned(targets)) {
     const float gamma = static_cast<float>(o.gamma), lambda = static_cast<float>(o.lambda);
     trace = gamma * lambda;
     bootstrap = gamma * (1.0f - lambda);
@@ -82,12 +83,11 @@ struct Window {
     copyOut(k.targets_T + low, targets + at, high - low, k.pastCaches);
     copyOut(k.advantages_T + low, advantages + at, high - low, k.pastCaches);
   }
-  // Goes on at tokens below `end`. The base begins a line.
+  // Goes on at tokens below `end`. Bases are multiples of the length: where sums are cut depends on nothing but the input.
   TREEWARD_INLINE void moveTo(const Recursion& k, std::int32_t end) {
     flush(k);
     low = high = end;
-    const std::int32_t phase = std::max(0, k.phase);
-    base = (end + phase + kLine - 1) / kLine * kLine - phase - kWindow;
+    base = (end - 1) / kWindow * kWindow;
   }
 };
 
@@ -140,8 +140,9 @@ TREEWARD_INLINE Carry sweep(const Recursion& k, std::int32_t begin, std::int32_t
     window.low = low;
     if (t == begin) return carry;
     window.flush(k);
-    // At a line's beginning now: whole lines without the detour.
-    if (k.pastCaches && k.phase >= 0) {
+    window.low = window.high;
+    // At a window's beginning now: whole lines without the detour.
+    if (k.direct) {
       for (; t - kLine >= begin; t -= kLine) {
         const Eight late = eight(k, load(k.values_T + t - kStep), 0.0f, carry, largest);
         const Eight early = eight(k, load(k.values_T + t - kLine), 0.0f, {late.own[0], late.targets[0]}, largest);
@@ -152,8 +153,7 @@ TREEWARD_INLINE Carry sweep(const Recursion& k, std::int32_t begin, std::int32_t
         carry = {early.own[0], early.targets[0]};
       }
     }
-    window.low = window.high = t;
-    window.base = t - kWindow;
+    window.moveTo(k, t);
     if (t == begin) return carry;
   }
 }

@@ -1,4 +1,4 @@
-// The formula for one token, shared by the backends: float64 on the CPU, float32 on the GPU.
+// The formula for one token, shared by the GPU (float32) and the modes of the CPU that policy_loss_vector.cc leaves (float64).
 #pragma once
 #include <cmath>
 
