@@ -205,18 +205,20 @@ async function compile(folder, stem, source, arch, dump) {
 const compiler = () =>
   `nvcc ${/release [\d.]+, V([\d.]+)/.exec(execFileSync('nvcc', ['--version'], { encoding: 'utf8' }))?.[1]}`;
 
+/** A source and all of ours that it includes, directly or not. */
+function withIncludes(file, found = new Set()) {
+  if (found.has(file) || !existsSync(file)) return found;
+  found.add(file);
+  for (const [, name] of readFileSync(file, 'utf8').matchAll(/^#include "([^"]+)"/gm))
+    withIncludes(join(native, 'src/native', name), found);
+  return found;
+}
+
 /** Of everything that decides what nvcc makes of an operator's kernels, and of this script. */
 function sourceHash(stem) {
-  const root = join(native, 'src/native');
-  const inside = (folder) =>
-    readdirSync(join(root, folder), { withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map(({ name }) => `${folder}/${name}`);
-  const files = [...inside(`kernels/${stem}`), ...inside('cuda'), ...inside('common')].filter((name) =>
-    /\.(h|cu)$/.test(name),
-  );
+  const source = join(native, 'src/native/kernels', stem, `${stem}_cuda.cu`);
   const hash = createHash('sha256').update(compiler());
-  for (const file of [...files.sort().map((name) => join(root, name)), fileURLToPath(import.meta.url)])
+  for (const file of [...withIncludes(source), fileURLToPath(import.meta.url)].sort())
     hash.update(`\0${file.slice(native.length)}\0`).update(readFileSync(file));
   return hash.digest('hex').slice(0, 16);
 }

@@ -78,4 +78,4 @@ export interface Binding {
 }
 
 /** `kInterfaceVersion` of src/native/addon.cc. */
-export const INTERFACE_VERSION = 5;
+export const INTERFACE_VERSION = 3;

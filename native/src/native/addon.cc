@@ -12,7 +12,7 @@
 namespace {
 
 // Raised whenever the JavaScript side has to change with the exports. `load-binding.ts` refuses another number.
-constexpr int kInterfaceVersion = 5;
+constexpr int kInterfaceVersion = 3;
 
 Napi::Value buildInfo(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(info.Env());
