@@ -29,7 +29,7 @@ export function soakCommand(): Command {
     .description('many rollouts with a scripted policy: what leaks, what fails, what each costs')
     .requiredOption('--out <dir>', 'run folder; started again, it goes on where it was')
     .option('--rollouts <n>', 'how many', '200')
-    .option('--harness <name[=share]...>', 'one or more', ['agent-loop'])
+    .option('--harness <names...>', 'one or more, each as name or name=share', ['agent-loop'])
     .option('--concurrency <n>', 'in flight at once, memory permitting', '6')
     .option('--seed <text>', 'seed of tasks and scripts', '0')
     .option('--wall-seconds <s>', 'wall clock of one rollout', '240')
