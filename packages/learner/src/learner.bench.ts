@@ -2,7 +2,7 @@
 // memory; and how much of what sharing prefixes saves in arithmetic it saves in time. Method: the losses of the first step must
 // agree with PyTorch's before anything is timed; medians over alternating steps. Our memory is taken in a process whose malloc
 // gives memory back at once, as the peer's is after malloc_trim.
-// Run: npx nx run learner:bench -- [--quick] [--threads N] [--out FILE]
+// Run: npx nx run learner:bench -- [--quick] [--threads N] [--out FILE] [--profile 1.6M|7M: where a step's time goes, instead]
 import { fork } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,8 +13,9 @@ import { writeBenchRows, type BenchRow } from '@treeward/base';
 import { readWeights, TfjsLearner, type PackedTrees } from '@treeward/learner';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { benchCases, benchRows, type BenchCase } from './testing/bench-models.js';
+import { benchCases, benchRows, type BenchCase } from './testing/models.bench.js';
 import { benchTrees, pathsOnTheirOwn } from './testing/bench-trees.js';
+import { profileOperators } from './testing/operator-profile.js';
 import { treeCost } from './testing/tree-cost.js';
 
 const { values } = parseArgs({
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     threads: { type: 'string', default: '1' },
     out: { type: 'string' },
     memory: { type: 'string' },
+    profile: { type: 'string' },
   },
 });
 const threads = Number(values.threads);
@@ -201,7 +203,24 @@ async function packed(n: number): Promise<void> {
   }
 }
 
-if (values.memory !== undefined) {
+/** Where the time of a step goes, by operator. */
+async function profile(name: keyof typeof benchCases, n: number): Promise<void> {
+  const batch = benchRows(benchCases[name]);
+  const learner = await open(benchCases[name].config, batch.tokens_T.length);
+  await learner.update(batch, { kind: 'sft' }, step);
+  const spent = profileOperators();
+  const ms = await timed(async () => {
+    for (let i = 0; i < n; i++) await learner.update(batch, { kind: 'sft' }, step);
+  });
+  console.log(`step/${name}: ${(ms / n).toFixed(1)} ms with ${threads} threads, by operator:`);
+  for (const { name: operator, ms: own, calls } of spent()) {
+    const share = ((own / ms) * 100).toFixed(1);
+    console.log(`  ${operator.padEnd(28)} ${(own / n).toFixed(1).padStart(8)} ms ${share.padStart(5)} %  ${calls / n} calls`);
+  }
+}
+
+if (values.profile !== undefined) await profile(values.profile as keyof typeof benchCases, values.quick ? 3 : 10);
+else if (values.memory !== undefined) {
   const bytes = await measureMemory(values.memory as keyof typeof benchCases);
   process.send?.(bytes, () => process.exit(0));
 } else {

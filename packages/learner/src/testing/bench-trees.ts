@@ -1,7 +1,7 @@
 import { readJson } from '@treeward/base';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import type { PackedTrees } from '@treeward/learner';
+import type { PackedTrees } from '../index.js';
 import { packRows } from './batches.js';
 import { randomTree, separatePaths } from './random-tree.js';
 

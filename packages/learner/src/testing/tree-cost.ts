@@ -1,4 +1,4 @@
-import type { ModelConfig, PackedTrees } from '@treeward/learner';
+import type { ModelConfig, PackedTrees } from '../index.js';
 
 /** What a batch asks of a model: forward and backward operations. */
 interface TreeCost {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { TreewardError } from '@treeward/base';
+import { tensorflowOperatorsPath } from '@treeward/native';
 import { loadTensorFlow, rawBackend, type OpAttribute, type RawBackend, type Tensor } from './load.js';
 
 /**
@@ -139,12 +139,7 @@ function load(): NativeOpsLoad {
   // First, so that the operators find its library in the process.
   const backend = rawBackend(loadTensorFlow());
   const require = createRequire(import.meta.url);
-  const path =
-    process.env['TREEWARD_NATIVE_TENSORFLOW_PATH'] ??
-    join(
-      dirname(require.resolve('@treeward/native/package.json')),
-      'build/tensorflow/treeward_tensorflow.node',
-    );
+  const path = tensorflowOperatorsPath();
   if (!existsSync(path)) {
     return { available: false, reason: `${path} is not built: native/scripts/build-tensorflow.sh` };
   }
