@@ -1,0 +1,216 @@
+"""Checker of fix-pipeline-1: named sub-scores in [0, 1], all of the same weight."""
+import csv
+import io
+import json
+import os
+import re
+
+LIMIT = 1_000_000
+
+
+class Workspace:
+    """Reads what is left, never raises: what can't be read is None. Symbolic links are not followed."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def path(self, name):
+        full = self.root
+        for part in name.split("/"):
+            full = os.path.join(full, part)
+            if os.path.islink(full):
+                return None
+        return full
+
+    def exists(self, name):
+        full = self.path(name)
+        return full is not None and os.path.isfile(full)
+
+    def files(self, folder=""):
+        """Sorted relative paths of regular files below a folder, at most 1000."""
+        top = self.path(folder) if folder else self.root
+        found = []
+        if top is None:
+            return found
+        for base, folders, names in os.walk(top):
+            folders.sort()
+            for name in sorted(names):
+                full = os.path.join(base, name)
+                if os.path.isfile(full) and not os.path.islink(full):
+                    found.append(os.path.relpath(full, self.root))
+            if len(found) > 1000:
+                break
+        return sorted(found)[:1000]
+
+    def text(self, name):
+        full = self.path(name)
+        try:
+            if full is None or not os.path.isfile(full) or os.path.getsize(full) > LIMIT:
+                return None
+            with open(full, encoding="utf-8-sig", newline=None) as file:
+                return file.read()
+        except (OSError, ValueError):
+            return None
+
+    def lines(self, name):
+        """Lines without blanks at their ends, without empty lines at the end of the file."""
+        text = self.text(name)
+        return None if text is None else [line.rstrip() for line in text.rstrip().split("\n")]
+
+    def json(self, name):
+        text = self.text(name)
+        try:
+            return None if text is None else json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+
+    def table(self, name):
+        """A csv file as (header, rows), cells stripped; None unless every row is as wide as the header."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if row]
+        except csv.Error:
+            return None
+        if not rows or any(len(row) != len(rows[0]) for row in rows):
+            return None
+        return rows[0], rows[1:]
+
+    def records(self, name, header):
+        """The rows of a csv file as objects; None unless its header is this one."""
+        table = self.table(name)
+        if table is None or table[0] != header:
+            return None
+        return [dict(zip(header, row)) for row in table[1]]
+
+
+def number(value):
+    """A finite number of a JSON value or a cell, else None; true and false are no numbers."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        return None
+    return result if abs(result) < 1e300 else None
+
+
+def close(value, wanted, tolerance=0.005):
+    found = number(value)
+    return found is not None and abs(found - wanted) <= tolerance
+
+
+def same(found, wanted, tolerance=0.005):
+    """Equal, where 3, "3" and 3.00 are the same if a number is wanted and blanks around a text don't count."""
+    if isinstance(wanted, bool) or wanted is None:
+        return found is wanted
+    if isinstance(wanted, (int, float)):
+        return close(found, wanted, tolerance)
+    if isinstance(wanted, str):
+        return isinstance(found, str) and found.strip() == wanted
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(lambda a, b: same(a, b, tolerance), found, wanted))
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return set(found) == set(wanted) and all(same(found[key], wanted[key], tolerance) for key in wanted)
+    return False
+
+
+def places(found, wanted):
+    """The share of entries that stand in their place; one too many or too few lowers it."""
+    if not isinstance(found, list) or not wanted:
+        return 0.0
+    hits = sum(1.0 for a, b in zip(found, wanted) if same(a, b))
+    return hits / max(len(found), len(wanted))
+
+
+def members(found, wanted):
+    """As places, but in any order."""
+    if not isinstance(found, list) or not wanted:
+        return 0.0
+    left = list(found)
+    hits = 0.0
+    for entry in wanted:
+        at_index = next((i for i, other in enumerate(left) if same(other, entry)), None)
+        if at_index is not None:
+            left.pop(at_index)
+            hits += 1.0
+    return hits / max(len(found), len(wanted))
+
+
+def share(flags):
+    """The share of checks that hold, 0 for none."""
+    flags = list(flags)
+    return sum(1.0 for flag in flags if flag) / len(flags) if flags else 0.0
+
+
+def at(value, *keys):
+    """value[k1][k2]… or None where there is no such thing."""
+    for key in keys:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value):
+            value = value[key]
+        else:
+            return None
+    return value
+
+
+TRUTH = json.loads("{\"cases\":{\"parse_amount\":[[[\"12.50\"],1250],[[\"1.234,50\"],123450],[[\"7\"],700],[[\"0,05\"],5],[[\"1.000.000,00\"],100000000]],\"latest\":[[[[{\"id\":\"a\",\"region\":\"x\",\"cents\":1},{\"id\":\"b\",\"region\":\"y\",\"cents\":2},{\"id\":\"a\",\"region\":\"z\",\"cents\":3}]],[{\"id\":\"a\",\"region\":\"z\",\"cents\":3},{\"id\":\"b\",\"region\":\"y\",\"cents\":2}]],[[[]],[]]],\"totals\":[[[[{\"id\":\"a\",\"region\":\"NORTH\",\"cents\":5},{\"id\":\"b\",\"region\":\"north\",\"cents\":6},{\"id\":\"c\",\"region\":\"West\",\"cents\":90}]],[[\"West\",1,90],[\"North\",2,11]]],[[[{\"id\":\"a\",\"region\":\"South\",\"cents\":5},{\"id\":\"b\",\"region\":\"east\",\"cents\":5}]],[[\"East\",1,5],[\"South\",1,5]]]]},\"totals\":[[\"North\",5,11257.95],[\"West\",4,4937.87],[\"East\",5,3508.96],[\"South\",6,3114.01]],\"rejected\":[\"R504\",\"R512\",\"R515\",\"R520\"],\"least\":25,\"data\":{\"data/alpha.csv\":\"id,region,amount\\nR501,East,\\\"435,69\\\"\\nR502,NORTH,1545.13\\nR503,South,62.37\\nR504,West,\\\"7,50\\\"\\nR505,EAST,773.28\\nR506,North,1263.61\\nR507,South,\\\"189,68\\\"\\nR508,WEST,1417.23\\n\",\"data/bravo.csv\":\"id,region,amount\\nR509,North,519.41\\nR510,SOUTH,1279.98\\nR511,West,\\\"106,56\\\"\\nR512,East,7.50\\nR513,NORTH,270.37\\nR514,South,\\\"1.183,43\\\"\\nR515,,145.99\\nR516,EAST,1376.87\\n\",\"data/coast.csv\":\"id,region,amount\\nR517,South,366.08\\nR518,WEST,\\\"1.752,13\\\"\\nR519,East,747.58\\nR520,North,7.50\\nR521,SOUTH,\\\"32,47\\\"\\nR522,West,1661.95\\nR523,East,175.54\\nR524,NORTH,\\\"1.144,08\\\"\\nR506,North,7778.96\\n\"}}")
+
+
+def grade(transcript: list, workspace_path: str) -> dict:
+    ws = Workspace(workspace_path)
+    import subprocess
+    import sys
+
+    def call(ws, path, name, cases):
+        if not ws.exists(path):
+            return [None] * len(cases)
+        child = (
+            "import json, os, runpy, sys\n"
+            "out = os.fdopen(os.dup(1), 'w'); os.dup2(2, 1)\n"
+            "sys.path.insert(0, os.path.dirname(sys.argv[1]))\n"
+            "function = runpy.run_path(sys.argv[1], run_name='module')[sys.argv[2]]\n"
+            "results = []\n"
+            "for case in json.loads(sys.argv[3]):\n"
+            "    try:\n"
+            "        results.append([json.loads(json.dumps(function(*case)))])\n"
+            "    except Exception:\n"
+            "        results.append(None)\n"
+            "out.write(json.dumps(results)); out.close()\n"
+        )
+        command = [sys.executable, "-I", "-S", "-B", "-c", child, ws.path(path), name, json.dumps(cases)]
+        try:
+            run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=5)
+            results = json.loads(run.stdout[:LIMIT])
+        except (OSError, ValueError, RecursionError, subprocess.SubprocessError):
+            return [None] * len(cases)
+        if not isinstance(results, list) or len(results) != len(cases):
+            return [None] * len(cases)
+        return [result[0] if isinstance(result, list) and len(result) == 1 else None for result in results]
+
+    homes = {"parse_amount": "reading", "latest": "reading", "totals": "totals"}
+    scores = {}
+    for name, cases in TRUTH["cases"].items():
+        results = call(ws, "pipeline/%s.py" % homes[name], name, [arguments for arguments, _ in cases])
+        scores[name] = float(all(same(result, wanted) for result, (_, wanted) in zip(results, cases)))
+    table = ws.table("out/totals.csv")
+    rows = table[1] if table and table[0] == ["region", "count", "total"] else None
+    summary = ws.json("summary.json")
+    wanted = TRUTH["totals"]
+    totals = [number(row[2]) for row in rows or []]
+    scores["config"] = float(close(at(ws.json("config.json"), "least"), TRUTH["least"]))
+    scores["totals_file"] = members(rows, wanted)
+    scores["totals_order"] = float(same(rows, wanted))
+    scores["rejected"] = float(ws.lines("out/rejected.txt") == TRUTH["rejected"])
+    scores["summary"] = float(same(summary, {"top_region": wanted[0][0], "total": sum(row[2] for row in wanted), "rejected": len(TRUTH["rejected"])}))
+    scores["agree"] = float(bool(totals) and None not in totals and close(at(summary, "total"), sum(totals), 0.02) and at(summary, "top_region") == rows[0][0])
+    scores["data_kept"] = float(rows is not None and all(ws.text(path) == text for path, text in TRUTH["data"].items()))
+    return scores
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(json.dumps(grade([], sys.argv[1])))

@@ -1,0 +1,192 @@
+"""Checker of locale-merge-2: named sub-scores in [0, 1], all of the same weight."""
+import csv
+import io
+import json
+import os
+import re
+
+LIMIT = 1_000_000
+
+
+class Workspace:
+    """Reads what is left, never raises: what can't be read is None. Symbolic links are not followed."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def path(self, name):
+        full = self.root
+        for part in name.split("/"):
+            full = os.path.join(full, part)
+            if os.path.islink(full):
+                return None
+        return full
+
+    def exists(self, name):
+        full = self.path(name)
+        return full is not None and os.path.isfile(full)
+
+    def files(self, folder=""):
+        """Sorted relative paths of regular files below a folder, at most 1000."""
+        top = self.path(folder) if folder else self.root
+        found = []
+        if top is None:
+            return found
+        for base, folders, names in os.walk(top):
+            folders.sort()
+            for name in sorted(names):
+                full = os.path.join(base, name)
+                if os.path.isfile(full) and not os.path.islink(full):
+                    found.append(os.path.relpath(full, self.root))
+            if len(found) > 1000:
+                break
+        return sorted(found)[:1000]
+
+    def text(self, name):
+        full = self.path(name)
+        try:
+            if full is None or not os.path.isfile(full) or os.path.getsize(full) > LIMIT:
+                return None
+            with open(full, encoding="utf-8-sig", newline=None) as file:
+                return file.read()
+        except (OSError, ValueError):
+            return None
+
+    def lines(self, name):
+        """Lines without blanks at their ends, without empty lines at the end of the file."""
+        text = self.text(name)
+        return None if text is None else [line.rstrip() for line in text.rstrip().split("\n")]
+
+    def json(self, name):
+        text = self.text(name)
+        try:
+            return None if text is None else json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+
+    def table(self, name):
+        """A csv file as (header, rows), cells stripped; None unless every row is as wide as the header."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if row]
+        except csv.Error:
+            return None
+        if not rows or any(len(row) != len(rows[0]) for row in rows):
+            return None
+        return rows[0], rows[1:]
+
+    def records(self, name, header):
+        """The rows of a csv file as objects; None unless its header is this one."""
+        table = self.table(name)
+        if table is None or table[0] != header:
+            return None
+        return [dict(zip(header, row)) for row in table[1]]
+
+
+def number(value):
+    """A finite number of a JSON value or a cell, else None; true and false are no numbers."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        return None
+    return result if abs(result) < 1e300 else None
+
+
+def close(value, wanted, tolerance=0.005):
+    found = number(value)
+    return found is not None and abs(found - wanted) <= tolerance
+
+
+def same(found, wanted, tolerance=0.005):
+    """Equal, where 3, "3" and 3.00 are the same if a number is wanted and blanks around a text don't count."""
+    if isinstance(wanted, bool) or wanted is None:
+        return found is wanted
+    if isinstance(wanted, (int, float)):
+        return close(found, wanted, tolerance)
+    if isinstance(wanted, str):
+        return isinstance(found, str) and found.strip() == wanted
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(lambda a, b: same(a, b, tolerance), found, wanted))
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return set(found) == set(wanted) and all(same(found[key], wanted[key], tolerance) for key in wanted)
+    return False
+
+
+def places(found, wanted):
+    """The share of entries that stand in their place; one too many or too few lowers it."""
+    if not isinstance(found, list) or not wanted:
+        return 0.0
+    hits = sum(1.0 for a, b in zip(found, wanted) if same(a, b))
+    return hits / max(len(found), len(wanted))
+
+
+def members(found, wanted):
+    """As places, but in any order."""
+    if not isinstance(found, list) or not wanted:
+        return 0.0
+    left = list(found)
+    hits = 0.0
+    for entry in wanted:
+        at_index = next((i for i, other in enumerate(left) if same(other, entry)), None)
+        if at_index is not None:
+            left.pop(at_index)
+            hits += 1.0
+    return hits / max(len(found), len(wanted))
+
+
+def share(flags):
+    """The share of checks that hold, 0 for none."""
+    flags = list(flags)
+    return sum(1.0 for flag in flags if flag) / len(flags) if flags else 0.0
+
+
+def at(value, *keys):
+    """value[k1][k2]… or None where there is no such thing."""
+    for key in keys:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value):
+            value = value[key]
+        else:
+            return None
+    return value
+
+
+TRUTH = json.loads("{\"texts\":{\"da\":{\"account.hello\":\"da Hello {name}\",\"help.write\":\"Write to us\",\"help.call\":\"da-agency Call us\",\"cart.count\":\"da {count} items\",\"help.hours\":\"da-agency Open from {from} to {to}\",\"cart.empty\":\"Nothing here yet\",\"cart.title\":\"da-review Your basket\",\"order.sent\":\"da Order {id} was sent on {day}\",\"order.track\":\"da Track your order\",\"account.leave\":\"da Sign out\"},\"eo\":{\"account.hello\":\"eo Hello {name}\",\"help.write\":\"Write to us\",\"help.call\":\"eo-agency Call us\",\"cart.count\":\"eo-agency {count} items\",\"help.hours\":\"eo Open from {from} to {to}\",\"cart.empty\":\"Nothing here yet\",\"cart.title\":\"eo Your basket\",\"order.sent\":\"eo Order {id} was sent on {day}\",\"order.track\":\"eo-review Track your order\",\"account.leave\":\"eo Sign out\"}},\"rejected\":[[\"da\",\"cart.count\",\"agency\"],[\"da\",\"help.hours\",\"review\"],[\"eo\",\"cart.count\",\"review\"],[\"eo\",\"help.hours\",\"agency\"]],\"missing\":[[\"da\",\"cart.empty\"],[\"da\",\"help.write\"],[\"eo\",\"cart.empty\"],[\"eo\",\"help.write\"]],\"order\":[\"account.hello\",\"help.write\",\"help.call\",\"cart.count\",\"help.hours\",\"cart.empty\",\"cart.title\",\"order.sent\",\"order.track\",\"account.leave\"],\"english\":{\"account.hello\":\"Hello {name}\",\"help.write\":\"Write to us\",\"help.call\":\"Call us\",\"cart.count\":\"{count} items\",\"help.hours\":\"Open from {from} to {to}\",\"cart.empty\":\"Nothing here yet\",\"cart.title\":\"Your basket\",\"order.sent\":\"Order {id} was sent on {day}\",\"order.track\":\"Track your order\",\"account.leave\":\"Sign out\"},\"before\":{\"da\":{\"help.write\":\"TODO\",\"help.call\":\"da Call us\",\"cart.count\":\"da {count} items\",\"help.hours\":\"da Open from {from} to {to}\",\"order.sent\":\"da Order {id} was sent on {day}\",\"account.leave\":\"da Sign out\",\"account.hello\":\"da Hello {name}\",\"order.track\":\"da Track your order\",\"old.banner\":\"da summer sale\"},\"eo\":{\"cart.empty\":\"TODO\",\"help.call\":\"eo Call us\",\"help.hours\":\"eo Open from {from} to {to}\",\"cart.count\":\"eo {count} items\",\"account.hello\":\"eo Hello {name}\",\"account.leave\":\"eo Sign out\",\"cart.title\":\"eo Your basket\",\"order.sent\":\"eo Order {id} was sent on {day}\",\"old.banner\":\"eo summer sale\"}}}")
+
+
+def grade(transcript: list, workspace_path: str) -> dict:
+    ws = Workspace(workspace_path)
+    found = {language: ws.json("locales/%s.json" % language) for language in TRUTH["texts"]}
+    done = {language: isinstance(found[language], dict) and found[language] != TRUTH["before"][language] for language in found}
+    def rows(name, header):
+        table = ws.table(name)
+        return table[1] if table and table[0] == header else None
+    rejected = rows("rejected.csv", ["language", "key", "source"])
+    missing = rows("missing.csv", ["language", "key"])
+    report = ws.json("report.json")
+    counts = {language: {"keys": len(texts), "missing": sum(row[0] == language for row in TRUTH["missing"]), "rejected": sum(row[0] == language for row in TRUTH["rejected"])} for language, texts in TRUTH["texts"].items()}
+    scores = {}
+    for language, texts in TRUTH["texts"].items():
+        old = TRUTH["before"][language]
+        changes = [key for key in texts if old.get(key) != texts[key]]
+        scores[language + "_changes"] = share(at(found[language], key) == texts[key] for key in changes)
+        scores[language + "_whole"] = float(done[language] and found[language] == texts)
+        scores[language + "_order"] = float(done[language] and list(found[language]) == TRUTH["order"])
+    scores["rejected"] = members(rejected, TRUTH["rejected"])
+    scores["missing"] = members(missing, TRUTH["missing"])
+    scores["sorted"] = float(same(rejected, TRUTH["rejected"]) and same(missing, TRUTH["missing"]))
+    scores["report"] = float(same(report, counts))
+    scores["agree"] = float(all(done.values()) and rejected is not None and missing is not None and all(close(at(report, language, "keys"), len(found[language])) and close(at(report, language, "missing"), sum(row[0] == language for row in missing)) and close(at(report, language, "rejected"), sum(row[0] == language for row in rejected)) for language in found))
+    scores["english_kept"] = float(all(done.values()) and ws.json("locales/en.json") == TRUTH["english"])
+    return scores
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(json.dumps(grade([], sys.argv[1])))
