@@ -1,34 +1,19 @@
-// Eight floats at once, for functions marked TREEWARD_VECTOR_CLONES: one AVX register, or what the machine has instead.
+// What a softmax needs of eight floats at once, for functions marked TREEWARD_VECTOR_CLONES. Unlike wide.h's exponential this one
+// does not mind reassociation.
 #pragma once
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 
-#define TREEWARD_INLINE inline __attribute__((always_inline))
-
-// Nothing here is called across a change of instruction set: all of it is inlined.
-#pragma GCC diagnostic ignored "-Wpsabi"
+#include "common/wide.h"
 
 namespace treeward {
 
-typedef float Wide __attribute__((vector_size(32)));
-typedef std::int32_t WideInt __attribute__((vector_size(32)));
-constexpr std::size_t kWide = 8;
-
-TREEWARD_INLINE Wide load(const float* from) {
-  Wide x;
+TREEWARD_INLINE WideMask load(const std::int32_t* from) {
+  WideMask x;
   std::memcpy(&x, from, sizeof x);
   return x;
 }
-TREEWARD_INLINE WideInt load(const std::int32_t* from) {
-  WideInt x;
-  std::memcpy(&x, from, sizeof x);
-  return x;
-}
-TREEWARD_INLINE void store(float* to, const Wide& x) { std::memcpy(to, &x, sizeof x); }
 
 TREEWARD_INLINE float sum(const Wide& x) { return ((x[0] + x[4]) + (x[1] + x[5])) + ((x[2] + x[6]) + (x[3] + x[7])); }
-TREEWARD_INLINE Wide larger(const Wide& x, const Wide& y) { return x > y ? x : y; }
 TREEWARD_INLINE float largest(const Wide& x) {
   float most = x[0];
   for (std::size_t i = 1; i < kWide; ++i) most = x[i] > most ? x[i] : most;
@@ -40,7 +25,7 @@ TREEWARD_INLINE float largest(const Wide& x) {
 TREEWARD_INLINE Wide exp2OfNegative(const Wide& x) {
   const Wide least = Wide{} - 126.0f;
   const Wide inside = x < least ? least : x;
-  const WideInt k = __builtin_convertvector(inside - 0.5f, WideInt);  // towards 0: the nearest
+  const WideMask k = __builtin_convertvector(inside - 0.5f, WideMask);  // towards 0: the nearest
   const Wide r = inside - __builtin_convertvector(k, Wide);
   Wide p = 0.00133999309f + r * 0.000153458124f;
   p = 0.00961848907f + r * p;
@@ -48,7 +33,7 @@ TREEWARD_INLINE Wide exp2OfNegative(const Wide& x) {
   p = 0.240226462f + r * p;
   p = 0.693147182f + r * p;
   p = 1.0f + r * p;
-  WideInt bits;
+  WideMask bits;
   std::memcpy(&bits, &p, sizeof bits);
   bits += k << 23;
   std::memcpy(&p, &bits, sizeof p);

@@ -97,9 +97,9 @@ void copyQueries(const TreeAttentionInput& in, std::size_t q0, std::size_t rows,
 
 // Products of 8 neighbouring keys; -infinity where the query does not see them.
 TREEWARD_INLINE Wide masked(const Wide& s, const QueryPlace& q, std::int32_t firstKey, const std::int32_t* end, const std::int32_t* finish) {
-  const WideInt key = WideInt{0, 1, 2, 3, 4, 5, 6, 7} + firstKey;
-  const WideInt ancestor = (key <= q.position) & (load(end) > q.position);
-  const WideInt history = (load(finish) < q.start) & (key >= q.first) & (key < q.last);
+  const WideMask key = WideMask{0, 1, 2, 3, 4, 5, 6, 7} + firstKey;
+  const WideMask ancestor = (key <= q.position) & (load(end) > q.position);
+  const WideMask history = (load(finish) < q.start) & (key >= q.first) & (key < q.last);
   return (ancestor | history) ? s : Wide{} - INFINITY;
 }
 
