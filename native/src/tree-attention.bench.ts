@@ -179,12 +179,10 @@ async function benchShape(shape: Shape, { quick, torch }: BenchContext): Promise
     assertClose(theirs['output_QHD']!, forward.output_QHD, 1e-4, `torch ${name} of ${shape.name}`);
   }
   const K = shape.end_K.length;
-  // As much work as a square product of about the size of the scores of one head.
-  const m = Math.min(1024, K);
-  const product = await torch?.prepare('torch_peer_attention.product', {
-    left_MK: { data: input.query_QHD.slice(0, m * 256), shape: [m, 256] },
-    right_NK: { data: input.query_QHD.slice(0, m * 256), shape: [m, 256] },
-  });
+  const [m, depth] = [1024, 256];
+  const random = noise();
+  const square = { data: Float32Array.from({ length: m * depth }, random), shape: [m, depth] };
+  const product = await torch?.prepare('torch_peer_attention.product', { left_MK: square, right_NK: square });
   const t = await time(
     {
       ...calls,
@@ -219,7 +217,7 @@ async function benchShape(shape: Shape, { quick, torch }: BenchContext): Promise
   if (product) {
     const gflops = (products: number, ms: number): number =>
       (products * 2 * pairs * options.heads * options.dim) / ms / 1e6;
-    const tuned = (2 * m * m * 256) / t['product']!.p50 / 1e6;
+    const tuned = (2 * m * m * depth) / t['product']!.p50 / 1e6;
     for (const [direction, products] of [
       ['forward', 2],
       ['both', 7],
