@@ -1,6 +1,6 @@
 // Beside PyTorch eager (all logits, then log-probability and entropy, backward by autograd): time, memory at the highest point,
 // and a tuned matrix product as the yardstick. Shapes of the learner's models (hidden ≤ 256) and of larger ones.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import { linearLogprob, linearLogprobBackward } from '@treeward/native';
 import {
   assertClose,
@@ -37,21 +37,31 @@ function draw(T: number, D: number, V: number): Input {
   };
 }
 
-/** By how much a call raises the process's resident memory at its highest; undefined where the system does not say. */
-function peakBytes(call: () => unknown): number | undefined {
-  const field = (name: string): number =>
-    1024 *
-    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
-  try {
-    call();
-    globalThis.gc?.();
-    writeFileSync('/proc/self/clear_refs', '5');
-  } catch {
-    return undefined;
-  }
+const MEMORY_SCRIPT = `
+  import { readFileSync, writeFileSync } from 'node:fs';
+  import { linearLogprob, linearLogprobBackward } from '@treeward/native';
+  const [T, D, V] = process.argv.slice(1).map(Number);
+  const field = (name) => 1024 * Number(new RegExp('^' + name + ':\\\\s+(\\\\d+) kB', 'm').exec(readFileSync('/proc/self/status', 'utf8'))[1]);
+  const draw = (T, D, V) => ({
+    hidden_TD: new Float32Array(T * D).fill(0.1), weight_VD: new Float32Array(V * D).fill(0.1), chosen_T: new Int32Array(T).fill(1),
+    gradLogp_T: new Float32Array(T).fill(1), gradEntropy_T: new Float32Array(T).fill(1),
+  });
+  const step = (input, hiddenSize) => linearLogprobBackward({ ...input, ...linearLogprob(input, { hiddenSize }) }, { hiddenSize });
+  step(draw(2, 2, 2), 2);
+  const input = draw(T, D, V);
+  writeFileSync('/proc/self/clear_refs', '5');
   const before = field('VmRSS');
-  call();
-  return field('VmHWM') - before;
+  step(input, D);
+  process.stdout.write(String(field('VmHWM') - before));`;
+
+/**
+ * By how much forward and backward raise resident memory at its highest, in a process that has computed nothing before: freed
+ * memory that malloc keeps would hide it. Undefined where the system does not say.
+ */
+function peakBytes(...shape: readonly number[]): number | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const args = ['--input-type=module', '-e', MEMORY_SCRIPT, ...shape.map(String)];
+  return Number(execFileSync(process.execPath, args, { cwd: import.meta.dirname, encoding: 'utf8' }));
 }
 
 async function benchShape(
@@ -157,7 +167,7 @@ async function benchShape(
       );
     }
   }
-  const own = peakBytes(() => step(input));
+  const own = peakBytes(T, D, V);
   const peer = await both?.peakBytes();
   if (own !== undefined && peer !== undefined) {
     rows.push({

@@ -33,9 +33,11 @@ TREEWARD_INLINE Wide exp2OfNegative(const Wide& x) {
   p = 0.240226462f + r * p;
   p = 0.693147182f + r * p;
   p = 1.0f + r * p;
-  WideMask bits;
+  // Unsigned: far above what is promised for x the sum wraps.
+  typedef std::uint32_t WideBits __attribute__((vector_size(32)));
+  WideBits bits;
   std::memcpy(&bits, &p, sizeof bits);
-  bits += k << 23;
+  bits += (WideBits)k << 23;
   std::memcpy(&p, &bits, sizeof p);
   return x < least ? Wide{} : p;
 }
