@@ -34,7 +34,8 @@ describe.each(behaviours.map((behaviour) => [behaviour.name, behaviour] as const
       }
       const sides = new Set(truth.calls.filter(({ role }) => role === 'side').map(({ call }) => call));
       const roots = truth.calls.filter(({ call }) => !attached.has(call) && !sides.has(call));
-      expect(roots).toHaveLength(1);
+      expect(roots.length).toBeGreaterThanOrEqual(behaviour.sessions[0]);
+      expect(roots.length).toBeLessThanOrEqual(behaviour.sessions[1]);
       expect([...attached.values()].every((count) => count === 1)).toBe(true);
       expect(truth.edges.some(({ from, to }) => sides.has(from) || sides.has(to))).toBe(false);
     }
@@ -47,7 +48,11 @@ describe.each(behaviours.map((behaviour) => [behaviour.name, behaviour] as const
         if (role !== 'side' && !seen.includes(agent)) seen.push(agent);
       }
       expect(seen).toEqual(seen.map((_agent, index) => index));
-      expect(truth.edges.filter(({ type }) => type === 'spawn')).toHaveLength(seen.length - 1);
+      const spawned = new Set(truth.calls.filter(({ role }) => role === 'subagent').map(({ agent }) => agent));
+      expect(truth.edges.filter(({ type }) => type === 'spawn')).toHaveLength(spawned.size);
+      const sessions = seen.length - spawned.size;
+      expect(sessions).toBeGreaterThanOrEqual(behaviour.sessions[0]);
+      expect(sessions).toBeLessThanOrEqual(behaviour.sessions[1]);
     }
   });
 
