@@ -48,7 +48,9 @@ describe.each(behaviours.map((behaviour) => [behaviour.name, behaviour] as const
         if (role !== 'side' && !seen.includes(agent)) seen.push(agent);
       }
       expect(seen).toEqual(seen.map((_agent, index) => index));
-      const spawned = new Set(truth.calls.filter(({ role }) => role === 'subagent').map(({ agent }) => agent));
+      const spawned = new Set(
+        truth.calls.filter(({ role }) => role === 'subagent').map(({ agent }) => agent),
+      );
       expect(truth.edges.filter(({ type }) => type === 'spawn')).toHaveLength(spawned.size);
       const sessions = seen.length - spawned.size;
       expect(sessions).toBeGreaterThanOrEqual(behaviour.sessions[0]);
