@@ -72,7 +72,12 @@ export const contactDedupe: SetFamily = {
         'Write report.json with the numbers of rows "before", "after" and "removed".',
       expected:
         'The agent groups rows by normalised address, merges each group by date and writes both files.',
-      truth: { rows: right, before: entries.length, after: right.length },
+      truth: {
+        filled: right.filter((row, i) => row[2] !== clean({ fill: false })[i]![2]).map((row) => row[1]),
+        rows: right,
+        before: entries.length,
+        after: right.length,
+      },
       check: `
 table = ws.table("contacts_clean.csv")
 found = table[1] if table and table[0] == ["name", "email", "phone", "updated"] else None
@@ -85,6 +90,7 @@ return {
     "one_row_each": float(unique),
     "names_and_dates": share(email in by and by[email][0] == row[0] and by[email][3] == row[3] for email, row in wanted.items()) if unique else 0.0,
     "phones": share(by[email][2] == row[2] for email, row in wanted.items()) if unique else 0.0,
+    "phones_filled": float(unique and all(by[email][2] == wanted[email][2] for email in TRUTH["filled"])),
     "sorted": float(unique and [row[1] for row in found] == sorted(wanted)),
     "report": share(close(at(report, key), value) for key, value in [("before", TRUTH["before"]), ("after", TRUTH["after"]), ("removed", TRUTH["before"] - TRUTH["after"])]),
 }`,

@@ -78,7 +78,11 @@ export const faqGroup: SetFamily = {
         'Within a topic, questions are sorted alphabetically. If a question occurs more than once, only its last answer counts. Empty lines do not matter.',
       expected:
         'The agent groups the questions in the order of topics.txt, sorts them, keeps the last answers and writes the contents.',
-      truth: { sections, contents: sections.map(([topic, own]) => `- ${topic} (${own.length})`) },
+      truth: {
+        repeated: again.map(({ question }) => question),
+        sections,
+        contents: sections.map(([topic, own]) => `- ${topic} (${own.length})`),
+      },
       check: `
 lines = [line.strip() for line in ws.lines("FAQ.md") or [] if line.strip()]
 found, contents, name = [], [], None
@@ -102,6 +106,7 @@ return {
     "contents": float(contents == TRUTH["contents"]),
     "topics": float([topic for topic, _ in found] == [topic for topic, _ in wanted]),
     "questions": share([topic, [question for question, _ in own]] in [[t, [q for q, _ in o]] for t, o in found] for topic, own in wanted),
+    "repeated": float(all(answers.get(question) == answer for _, own in wanted for question, answer in own if question in TRUTH["repeated"])),
     "answers": share(answers.get(question) == answer for _, own in wanted for question, answer in own),
 }`,
       reference: plan(),

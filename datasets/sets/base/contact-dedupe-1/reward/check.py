@@ -91,7 +91,7 @@ def number(value):
         return None
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return result if abs(result) < 1e300 else None
 
@@ -156,7 +156,7 @@ def at(value, *keys):
     return value
 
 
-TRUTH = json.loads("{\"rows\":[[\"Alma Winter\",\"alma.winter@example.org\",\"555-1036\",\"2026-03-21\"],[\"Boris Duarte\",\"boris.duarte@example.org\",\"555-9214\",\"2026-03-12\"],[\"Celia Norrell\",\"celia.norrell@example.org\",\"555-6283\",\"2026-02-22\"],[\"Dario Costa\",\"dario.costa@example.org\",\"555-1229\",\"2026-04-17\"],[\"Edda Keller\",\"edda.keller@example.org\",\"555-6812\",\"2026-01-17\"],[\"Farid Sato\",\"farid.sato@example.org\",\"555-1427\",\"2026-02-07\"],[\"Greta Ona\",\"greta.ona@example.org\",\"555-9160\",\"2026-03-30\"],[\"Hugo Abadi\",\"hugo.abadi@example.org\",\"555-4167\",\"2026-05-02\"]],\"before\":15,\"after\":8}")
+TRUTH = json.loads("{\"filled\":[\"dario.costa@example.org\",\"greta.ona@example.org\",\"hugo.abadi@example.org\"],\"rows\":[[\"Alma Winter\",\"alma.winter@example.org\",\"555-1036\",\"2026-03-21\"],[\"Boris Duarte\",\"boris.duarte@example.org\",\"555-9214\",\"2026-03-12\"],[\"Celia Norrell\",\"celia.norrell@example.org\",\"555-6283\",\"2026-02-22\"],[\"Dario Costa\",\"dario.costa@example.org\",\"555-1229\",\"2026-04-17\"],[\"Edda Keller\",\"edda.keller@example.org\",\"555-6812\",\"2026-01-17\"],[\"Farid Sato\",\"farid.sato@example.org\",\"555-1427\",\"2026-02-07\"],[\"Greta Ona\",\"greta.ona@example.org\",\"555-9160\",\"2026-03-30\"],[\"Hugo Abadi\",\"hugo.abadi@example.org\",\"555-4167\",\"2026-05-02\"]],\"before\":15,\"after\":8}")
 
 
 def grade(transcript: list, workspace_path: str) -> dict:
@@ -172,6 +172,7 @@ def grade(transcript: list, workspace_path: str) -> dict:
         "one_row_each": float(unique),
         "names_and_dates": share(email in by and by[email][0] == row[0] and by[email][3] == row[3] for email, row in wanted.items()) if unique else 0.0,
         "phones": share(by[email][2] == row[2] for email, row in wanted.items()) if unique else 0.0,
+        "phones_filled": float(unique and all(by[email][2] == wanted[email][2] for email in TRUTH["filled"])),
         "sorted": float(unique and [row[1] for row in found] == sorted(wanted)),
         "report": share(close(at(report, key), value) for key, value in [("before", TRUTH["before"]), ("after", TRUTH["after"]), ("removed", TRUTH["before"] - TRUTH["after"])]),
     }

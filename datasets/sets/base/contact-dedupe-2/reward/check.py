@@ -91,7 +91,7 @@ def number(value):
         return None
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return result if abs(result) < 1e300 else None
 
@@ -156,7 +156,7 @@ def at(value, *keys):
     return value
 
 
-TRUTH = json.loads("{\"rows\":[[\"Alma Costa\",\"alma.costa@example.org\",\"555-2279\",\"2026-03-15\"],[\"Boris Sato\",\"boris.sato@example.org\",\"555-9119\",\"2026-04-29\"],[\"Celia Winter\",\"celia.winter@example.org\",\"555-1654\",\"2026-02-25\"],[\"Dario Norrell\",\"dario.norrell@example.org\",\"555-3737\",\"2026-02-13\"],[\"Edda Duarte\",\"edda.duarte@example.org\",\"555-9148\",\"2026-03-30\"],[\"Farid Abadi\",\"farid.abadi@example.org\",\"555-6901\",\"2026-04-11\"],[\"Greta Keller\",\"greta.keller@example.org\",\"555-8439\",\"2026-04-23\"],[\"Hugo Ona\",\"hugo.ona@example.org\",\"555-8447\",\"2026-03-27\"]],\"before\":15,\"after\":8}")
+TRUTH = json.loads("{\"filled\":[\"edda.duarte@example.org\",\"greta.keller@example.org\",\"hugo.ona@example.org\"],\"rows\":[[\"Alma Costa\",\"alma.costa@example.org\",\"555-2279\",\"2026-03-15\"],[\"Boris Sato\",\"boris.sato@example.org\",\"555-9119\",\"2026-04-29\"],[\"Celia Winter\",\"celia.winter@example.org\",\"555-1654\",\"2026-02-25\"],[\"Dario Norrell\",\"dario.norrell@example.org\",\"555-3737\",\"2026-02-13\"],[\"Edda Duarte\",\"edda.duarte@example.org\",\"555-9148\",\"2026-03-30\"],[\"Farid Abadi\",\"farid.abadi@example.org\",\"555-6901\",\"2026-04-11\"],[\"Greta Keller\",\"greta.keller@example.org\",\"555-8439\",\"2026-04-23\"],[\"Hugo Ona\",\"hugo.ona@example.org\",\"555-8447\",\"2026-03-27\"]],\"before\":15,\"after\":8}")
 
 
 def grade(transcript: list, workspace_path: str) -> dict:
@@ -172,6 +172,7 @@ def grade(transcript: list, workspace_path: str) -> dict:
         "one_row_each": float(unique),
         "names_and_dates": share(email in by and by[email][0] == row[0] and by[email][3] == row[3] for email, row in wanted.items()) if unique else 0.0,
         "phones": share(by[email][2] == row[2] for email, row in wanted.items()) if unique else 0.0,
+        "phones_filled": float(unique and all(by[email][2] == wanted[email][2] for email in TRUTH["filled"])),
         "sorted": float(unique and [row[1] for row in found] == sorted(wanted)),
         "report": share(close(at(report, key), value) for key, value in [("before", TRUTH["before"]), ("after", TRUTH["after"]), ("removed", TRUTH["before"] - TRUTH["after"])]),
     }

@@ -91,7 +91,7 @@ def number(value):
         return None
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return result if abs(result) < 1e300 else None
 
@@ -156,7 +156,7 @@ def at(value, *keys):
     return value
 
 
-TRUTH = json.loads("{\"sections\":[[\"Payment\",[[\"Do you send invoices?\",\"Yes, with every parcel.\"],[\"Is there a deposit?\",\"Only for pallets.\"],[\"Which cards work?\",\"All common ones.\"]]],[\"Returns\",[[\"How long may I return?\",\"Thirty days, since May.\"],[\"Who pays the postage?\",\"We do.\"]]],[\"Orders\",[[\"Can I change an order?\",\"Until it is packed.\"],[\"How do I cancel?\",\"Write to the desk, since June.\"],[\"Where is my order?\",\"See the link in the mail.\"]]],[\"Other\",[[\"Are dogs allowed?\",\"On a lead.\"],[\"Is there a car park?\",\"Behind the hall.\"]]]],\"contents\":[\"- Payment (3)\",\"- Returns (2)\",\"- Orders (3)\",\"- Other (2)\"]}")
+TRUTH = json.loads("{\"repeated\":[\"How long may I return?\",\"How do I cancel?\"],\"sections\":[[\"Payment\",[[\"Do you send invoices?\",\"Yes, with every parcel.\"],[\"Is there a deposit?\",\"Only for pallets.\"],[\"Which cards work?\",\"All common ones.\"]]],[\"Returns\",[[\"How long may I return?\",\"Thirty days, since May.\"],[\"Who pays the postage?\",\"We do.\"]]],[\"Orders\",[[\"Can I change an order?\",\"Until it is packed.\"],[\"How do I cancel?\",\"Write to the desk, since June.\"],[\"Where is my order?\",\"See the link in the mail.\"]]],[\"Other\",[[\"Are dogs allowed?\",\"On a lead.\"],[\"Is there a car park?\",\"Behind the hall.\"]]]],\"contents\":[\"- Payment (3)\",\"- Returns (2)\",\"- Orders (3)\",\"- Other (2)\"]}")
 
 
 def grade(transcript: list, workspace_path: str) -> dict:
@@ -183,6 +183,7 @@ def grade(transcript: list, workspace_path: str) -> dict:
         "contents": float(contents == TRUTH["contents"]),
         "topics": float([topic for topic, _ in found] == [topic for topic, _ in wanted]),
         "questions": share([topic, [question for question, _ in own]] in [[t, [q for q, _ in o]] for t, o in found] for topic, own in wanted),
+        "repeated": float(all(answers.get(question) == answer for _, own in wanted for question, answer in own if question in TRUTH["repeated"])),
         "answers": share(answers.get(question) == answer for _, own in wanted for question, answer in own),
     }
 

@@ -91,7 +91,7 @@ def number(value):
         return None
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return result if abs(result) < 1e300 else None
 
