@@ -1,7 +1,7 @@
 // What the compiler says about every CUDA kernel, without a GPU: registers, shared memory, spills, occupancy, and with cuobjdump
 // the instruction mix.
 //
-//   npx nx run native:static -- --out F [--arch 80,90,100,120] [--check [--against F]] [--all] [--only OPERATOR]
+//   npx nx run native:static -- --out F [--arch 80,90,100] [--check [--against F]] [--all] [--only OPERATOR]
 //
 // Rows of the benchmark format, `sm_90/<operator>/<kernel>/spills` and so on. --check compares with the committed
 // native/reports/static.json and fails on new spills or lower occupancy. What the committed report was made from is compiled again
@@ -21,7 +21,7 @@ const run = promisify(execFile);
 const { values } = parseArgs({
   options: {
     out: { type: 'string' },
-    arch: { type: 'string', default: '80,90,100,120' },
+    arch: { type: 'string', default: '80,90,100' },
     check: { type: 'boolean', default: false },
     all: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
@@ -214,11 +214,11 @@ function withIncludes(file, found = new Set()) {
   return found;
 }
 
-/** Of everything that decides what nvcc makes of an operator's kernels, and of this script. */
+/** Of everything that decides what nvcc makes of an operator's kernels. */
 function sourceHash(stem) {
   const source = join(native, 'src/native/kernels', stem, `${stem}_cuda.cu`);
   const hash = createHash('sha256').update(compiler());
-  for (const file of [...withIncludes(source), fileURLToPath(import.meta.url)].sort())
+  for (const file of [...withIncludes(source)].sort())
     hash.update(`\0${file.slice(native.length)}\0`).update(readFileSync(file));
   return hash.digest('hex').slice(0, 16);
 }
