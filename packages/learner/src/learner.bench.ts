@@ -215,11 +215,14 @@ async function profile(name: keyof typeof benchCases, n: number): Promise<void> 
   console.log(`step/${name}: ${(ms / n).toFixed(1)} ms with ${threads} threads, by operator:`);
   for (const { name: operator, ms: own, calls } of spent()) {
     const share = ((own / ms) * 100).toFixed(1);
-    console.log(`  ${operator.padEnd(28)} ${(own / n).toFixed(1).padStart(8)} ms ${share.padStart(5)} %  ${calls / n} calls`);
+    console.log(
+      `  ${operator.padEnd(28)} ${(own / n).toFixed(1).padStart(8)} ms ${share.padStart(5)} %  ${calls / n} calls`,
+    );
   }
 }
 
-if (values.profile !== undefined) await profile(values.profile as keyof typeof benchCases, values.quick ? 3 : 10);
+if (values.profile !== undefined)
+  await profile(values.profile as keyof typeof benchCases, values.quick ? 3 : 10);
 else if (values.memory !== undefined) {
   const bytes = await measureMemory(values.memory as keyof typeof benchCases);
   process.send?.(bytes, () => process.exit(0));

@@ -77,8 +77,7 @@ export function tokenOutput(
     const part = tf.tidy(() => {
       const x = rows(chunk);
       const probs = kept ?? ops.softmax(logits(ops, x, head, reads, chunk));
-      const dLogits = logitsGrad(ops, probs, reads, chunk, grads, values);
-      return { dUnit: ops.matMul(dLogits, head), dHead: ops.matMul(dLogits, x, true) };
+      return chunkGrads(ops, x, head, probs, reads, chunk, grads, values);
     });
     dUnits.push(part.dUnit);
     dHead = dHead ? takeSum(ops, dHead, part.dHead) : part.dHead;
@@ -151,17 +150,20 @@ function readChosen(
 }
 
 /**
- * Over the logits z of a read: ∂logp = onehot − p and ∂entropy = −p·(log p + H), summed over its draws, all over the
- * temperature.
+ * ∂unit and ∂head of a chunk. Over the logits z of a read, ∂logp = onehot − p and ∂entropy = −p·(log p + H), summed over its
+ * draws, all over the temperature. Without an entropy term no array of the size of the logits is made: draws scale rows of
+ * the small factors of the products with p, and the chosen tokens are rows taken away.
  */
-function logitsGrad(
+function chunkGrads(
   ops: Ops,
+  unit: Tensor,
+  head: Tensor,
   probs: Tensor,
   reads: TokenReads,
   chunk: Chunk,
   { gradLogp_M, gradEntropy_M }: TokenGrads,
   { entropies_M }: TokenValues,
-): Tensor {
+): { dUnit: Tensor; dHead: Tensor } {
   const { tf } = ops;
   const [rows, V] = probs.shape as [number, number];
   const sums = new Float32Array(rows);
@@ -177,14 +179,32 @@ function logitsGrad(
     slope[row]! -= gradEntropy_M[m]! / temperature;
     entropy[row] = entropies_M[m]!;
   });
-  let factor = tf.tensor(sums, [rows, 1]);
-  if (gradEntropy_M) {
-    const logs = ops.log(ops.maximum(probs, ops.constant(LEAST_PROBABILITY)));
-    const surprise = ops.add(logs, tf.tensor(entropy, [rows, 1]));
-    factor = ops.add(factor, ops.mul(surprise, tf.tensor(slope, [rows, 1])));
+  const scale = tf.tensor(sums, [rows, 1]);
+  const weight = tf.tensor(chosen, [chosen.length, 1]);
+  const read = tf.tensor1d(
+    chunk.members.map((m) => reads.read_M[m]! - chunk.from),
+    'int32',
+  );
+  const target = tf.tensor1d(
+    chunk.members.map((m) => reads.targets_M[m]!),
+    'int32',
+  );
+  const taken = {
+    dUnit: ops.segmentSum(ops.mul(ops.gather(head, target), weight), read, rows),
+    dHead: ops.segmentSum(ops.mul(ops.gather(unit, read), weight), target, V),
+  };
+  if (!gradEntropy_M) {
+    return {
+      dUnit: ops.sub(ops.mul(ops.matMul(probs, head), scale), taken.dUnit),
+      dHead: ops.sub(ops.matMul(probs, ops.mul(unit, scale), true), taken.dHead),
+    };
   }
+  const logs = ops.log(ops.maximum(probs, ops.constant(LEAST_PROBABILITY)));
+  const surprise = ops.add(logs, tf.tensor(entropy, [rows, 1]));
+  const factor = ops.add(scale, ops.mul(surprise, tf.tensor(slope, [rows, 1])));
   const scaled = ops.mul(probs, factor);
-  const places = tf.tensor(flatPlaces(reads, chunk, V), [chunk.members.length, 1], 'int32');
-  const flat = ops.scatterSub(ops.reshape(scaled, [rows * V]), places, tf.tensor1d(chosen));
-  return ops.reshape(flat, [rows, V]);
+  return {
+    dUnit: ops.sub(ops.matMul(scaled, head), taken.dUnit),
+    dHead: ops.sub(ops.matMul(scaled, unit, true), taken.dHead),
+  };
 }

@@ -15,7 +15,6 @@ export class Ops {
   readonly #transpose: readonly OpAttribute[];
   readonly #reshape: readonly OpAttribute[];
   readonly #segmentSum: readonly OpAttribute[];
-  readonly #scatter: readonly OpAttribute[];
   /** Shapes, permutations and axes are inputs in TensorFlow; they are made once and kept. */
   readonly #ints = new Map<string, Tensor>();
   readonly #scalars = new Map<number, Tensor>();
@@ -50,7 +49,6 @@ export class Ops {
     this.#transpose = [type('T'), type('Tperm', 'TF_INT32')];
     this.#reshape = [type('T'), type('Tshape', 'TF_INT32')];
     this.#segmentSum = [type('T'), type('Tindices', 'TF_INT32'), type('Tnumsegments', 'TF_INT32')];
-    this.#scatter = [type('T'), type('Tindices', 'TF_INT32')];
   }
 
   #one(name: string, ...inputs: Tensor[]): Tensor {
@@ -199,10 +197,5 @@ export class Ops {
       indices,
       this.ints(count),
     ]);
-  }
-
-  /** A copy of the vector `x` with `updates` subtracted at `indices_M1`. */
-  scatterSub(x: Tensor, indices_M1: Tensor, updates: Tensor): Tensor {
-    return this.#backend.executeSingleOutput('TensorScatterSub', this.#scatter, [x, indices_M1, updates]);
   }
 }

@@ -94,6 +94,7 @@ export async function policyUpdate(
       tokens: (values, micro) => {
         const { result, grads } = policyObjective(terms, normaliser, values, micro);
         measured.add(result);
+        measured.hasGradient ||= grads.gradEntropy_M !== undefined;
         return grads;
       },
       ...(shared && { values: sharedValues(loss, credit, tokens.length, measured) }),
