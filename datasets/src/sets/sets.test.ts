@@ -161,10 +161,13 @@ describe.each(['base', 'hard'] as const)('set %s', (level) => {
   });
 
   // 150 more tasks, a minute and a half: generators must hold for seeds that nobody looked at.
-  describe.runIf(process.env.TREEWARD_TEST_FULL === '1')('with seeds that are not committed (full run only: a minute and a half)', () => {
-    it.each(SET_FAMILIES.filter((family) => family.level === level))('$name', async (family) => {
-      for (let seed = 1001; seed <= 1005; seed++)
-        await expectAcceptable(openBench(makeSetTask(family, seed), root));
-    });
-  });
+  describe.runIf(process.env.TREEWARD_TEST_FULL === '1')(
+    'with seeds that are not committed (full run only: a minute and a half)',
+    () => {
+      it.each(SET_FAMILIES.filter((family) => family.level === level))('$name', async (family) => {
+        for (let seed = 1001; seed <= 1005; seed++)
+          await expectAcceptable(openBench(makeSetTask(family, seed), root));
+      });
+    },
+  );
 });
