@@ -65,7 +65,9 @@ export function confidenceOf(
   if (measured !== undefined) {
     return evidence.includes('transcript-against') ? measured * DOUBTS['transcript-against']! : measured;
   }
-  return evidence.reduce((p, code) => p * (DOUBTS[code] ?? 1), known?.['*'] ?? UNKNOWN);
+  // That nothing came of the earlier reply is what makes a retry of the next one.
+  const doubts = type === 'retry' ? { ...DOUBTS, undelivered: 1, unextended: 1 } : DOUBTS;
+  return evidence.reduce((p, code) => p * (doubts[code] ?? 1), known?.['*'] ?? UNKNOWN);
 }
 
 /** Seen in real rollouts only: they choose a cause, what it is worth is measured without them. */
