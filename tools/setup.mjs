@@ -6,7 +6,7 @@ import { cacheRoot, root, writableFolder } from './lib/paths.mjs';
 import { progressPrinter, setupReport, withEarlierWork } from './lib/report.mjs';
 import { schedule } from './lib/schedule.mjs';
 import { readStamp, writeStamp } from './lib/stamp.mjs';
-import { nativeBuild, typescriptBuild } from './steps/build.mjs';
+import { nativeBuild, tensorflowOperators, typescriptBuild } from './steps/build.mjs';
 import { docker } from './steps/docker.mjs';
 import { harness } from './steps/harnesses.mjs';
 import { libtensorflow } from './steps/libtensorflow.mjs';
@@ -27,6 +27,7 @@ export const CORE_STEPS = [
   'libtensorflow',
   'tfjs-binding',
   'native',
+  'tensorflow-operators',
   'typescript',
 ];
 
@@ -49,6 +50,7 @@ function makeSteps(printer, only) {
     ['libtensorflow', 'libtensorflow', libtensorflow],
     ['tfjs-binding', 'tfjs-node binding', tfjsBinding],
     ['native', 'native', nativeBuild],
+    ['tensorflow-operators', 'TensorFlow operators', tensorflowOperators],
     ['typescript', 'TypeScript build', typescriptBuild],
     ...Object.keys(pins.harnesses).map((name) => [
       `harness-${name}`,

@@ -124,3 +124,25 @@ export function nativeBuild(context) {
       ),
   });
 }
+
+/** The learner's kernels as operators of the libtensorflow behind tfjs-node, whose headers the `tfjs-binding` step links. */
+export function tensorflowOperators(context) {
+  const { root, pins } = context;
+  return sourceStep(context, {
+    id: 'tensorflow-operators',
+    title: 'TensorFlow operators',
+    needs: ['tfjs-binding', 'system-packages'],
+    files: () => listFiles(root, 'native', skip).filter(isNativeSource),
+    outputs: () => ['native/build/tensorflow/treeward_tensorflow.node'],
+    extra: [pins.tensorflow.sha256],
+    work: ({ env, log }) =>
+      run(join(root, 'native/scripts/build-tensorflow.sh'), [], {
+        cwd: root,
+        env,
+        log,
+        what: 'compiling the TensorFlow operators',
+        code: 'BOOT_E_NATIVE',
+        hints: ['g++, make and cmake are needed'],
+      }),
+  });
+}

@@ -140,7 +140,7 @@ async function smoke() {
 }
 
 const builds = ['native', 'typescript'];
-const tensorflow = ['system-packages', 'libtensorflow', 'tfjs-binding'];
+const tensorflow = ['system-packages', 'libtensorflow', 'tfjs-binding', 'tensorflow-operators'];
 
 /**
  * The parts of `npm test` in order. `steps`: what setup must have done before; `harnesses`: whether the real
