@@ -63,7 +63,19 @@ const boundaries = {
 };
 
 export default [
-  { ignores: ['**/dist', '**/out-tsc', '**/build', '**/.nx', '**/test-results', '**/runs'] },
+  {
+    // datasets/sets: what tasks hand to an agent, package.json files too.
+    ignores: [
+      '**/dist',
+      '**/out-tsc',
+      '**/build',
+      '**/.nx',
+      '**/test-results',
+      '**/runs',
+      'datasets/sets',
+      'sets',
+    ],
+  },
   js.configs.recommended,
   ...tseslint.configs.recommended,
   ...nx.configs['flat/base'],
