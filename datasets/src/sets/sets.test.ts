@@ -26,6 +26,8 @@ const filesBelow = (directory: string): string[] =>
     .filter((path) => statSync(join(directory, path)).isFile())
     .sort();
 
+const remove = (directory: string): void => rmSync(directory, { recursive: true, force: true });
+
 /** A task written to a folder, and ways to do plans in fresh copies of its inputs. */
 interface Bench {
   task: SetTask;
@@ -96,7 +98,7 @@ describe.each(['base', 'hard'] as const)('set %s', (level) => {
   const tasks = setTasks(level);
   let root: string;
   beforeAll(() => (root = mkdtempSync(join(tmpdir(), 'treeward-set-'))));
-  afterAll(() => rmSync(root, { recursive: true, force: true }));
+  afterAll(() => remove(root), 60_000);
 
   it('is what lies in datasets/sets, byte for byte, and nothing else lies there', () => {
     expect(readdirSync(join(committed, level)).sort()).toEqual(
@@ -122,6 +124,8 @@ describe.each(['base', 'hard'] as const)('set %s', (level) => {
   describe.each(tasks)('$id', (task) => {
     let bench: Bench;
     beforeAll(() => (bench = openBench(task, root)));
+    // Piece by piece: thousands of small files at once take long on a busy disk.
+    afterAll(() => remove(bench.directory), 60_000);
 
     it('gives the reference 1, the untouched workspace 0 in every sub-score, wrong plans less than 1', () =>
       expectAcceptable(bench));
@@ -165,8 +169,11 @@ describe.each(['base', 'hard'] as const)('set %s', (level) => {
     'with seeds that are not committed (full run only: a minute and a half)',
     () => {
       it.each(SET_FAMILIES.filter((family) => family.level === level))('$name', async (family) => {
-        for (let seed = 1001; seed <= 1005; seed++)
-          await expectAcceptable(openBench(makeSetTask(family, seed), root));
+        for (let seed = 1001; seed <= 1005; seed++) {
+          const bench = openBench(makeSetTask(family, seed), root);
+          await expectAcceptable(bench);
+          remove(bench.directory);
+        }
       });
     },
   );
