@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runCli } from './testing/run-cli.js';
+import { cli, runCli } from './testing/run-cli.js';
 
 const scratch = (): string => mkdtempSync(join(tmpdir(), 'cli-'));
 const sample = 'datasets/tasks/sample/config-1';
@@ -18,6 +20,14 @@ function brokenTask(checker: string | null): string {
 }
 
 const emptyScripts = (): string => `scripted:${scratch()}`;
+
+it('a reader that leaves early (`treeward … | head -1`) is no error', async () => {
+  const child = spawn('/bin/sh', ['-c', '"$0" "$1" train --help | head -1', process.execPath, cli]);
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr += String(chunk)));
+  await once(child, 'close');
+  expect(stderr).toBe('');
+});
 
 describe('treeward: bad input', () => {
   it('an unknown config key is named, exit 2, nothing written', async () => {

@@ -17,6 +17,12 @@ import { tasksCommand } from './eval/tasks-command.js';
 /** Exit codes: 0 ok, 1 failure, 2 usage (bad flag, bad config, bad path). Results on stdout, progress on stderr. */
 const USAGE = /^(CONFIG_E|TASK_E|CLI_E|HARNESS_E_UNKNOWN|RUN_E)/;
 
+// `treeward … | head`: a reader that has seen enough is no failure of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
 const program = new Command('treeward')
   .description('Reinforcement learning of a language-model policy inside agent harnesses it cannot see into.')
   .version('0.0.0')

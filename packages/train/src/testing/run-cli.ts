@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
-const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+export const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
 export interface CliRun {
   child: ChildProcess;
