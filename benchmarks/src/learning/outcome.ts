@@ -28,7 +28,7 @@ export interface RunOutcome {
 /** What is drawn and committed of a run; everything else stays in its folder. */
 export const CURVES = {
   reward: 'reward/all/mean',
-  entropy: 'policy/entropy_mean',
+  entropy: 'policy/entropy',
   kl: 'policy/approx_kl',
   gradientNorm: 'optim/grad_norm',
 } as const;
