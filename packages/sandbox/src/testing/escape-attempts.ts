@@ -267,7 +267,7 @@ const cgroups: Attempt[] = [
 ].map((attempt) => ({ area: 'cgroups', ...attempt }));
 
 const resources: Attempt[] = [
-  { name: 'fork bomb', sh: 'b() { b | b & }; b; sleep 20', sees: /timed out/, timeout: 1500 },
+  { name: 'fork bomb', sh: 'b() { b | b & }; b & exec sleep 20', sees: /timed out/, timeout: 1500 },
   {
     name: 'memory bomb',
     python: 'x = []\nwhile True: x.append(bytearray(8 << 20))',
