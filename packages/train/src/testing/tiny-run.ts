@@ -43,6 +43,8 @@ kind = "scripted"
 groups = { agent-loop = 2 }
 group_size = 3
 concurrency = 3
+[algo]
+mismatch_max = 100 # prepared replies: their log-probabilities are nobody's
 [learner]
 threads = 1
 [eval]
