@@ -44,6 +44,7 @@ groups = { agent-loop = 2 }
 group_size = 3
 concurrency = 3
 [algo]
+type = "rloo"
 mismatch_max = 100 # prepared replies: their log-probabilities are nobody's
 [learner]
 threads = 1
