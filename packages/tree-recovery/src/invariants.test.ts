@@ -234,15 +234,17 @@ describe('recoverTree', () => {
           const trained = trainedSegments(applyPreset(tree, preset));
           expect(trainedSegments(applyPreset(doubted, preset))).toEqual(trained);
         }
-        // Two tokens per call, of any value: at gamma = lambda = 1 no order matters.
+        // Two tokens per call, of any value: at gamma = lambda = 1 no order matters, but for the rounding of a link's
+        // weight (three times a third in f32 is not one).
         const credit = {
           tokenOffset_C1: Int32Array.from({ length: tree.calls.length + 1 }, (_, c) => 2 * c),
           values_T: Float64Array.from({ length: 2 * tree.calls.length }, (_, t) => (t % 5) / 4),
           ...{ reward: 1, gamma: 1, lambda: 1 },
         };
-        expect(causalAdvantages(doubted.causal.lineage, credit)).toEqual(
-          causalAdvantages(tree.causal.lineage, credit),
-        );
+        const doubtful = causalAdvantages(doubted.causal.lineage, credit);
+        causalAdvantages(tree.causal.lineage, credit).advantages_T.forEach((advantage, t) => {
+          expect(doubtful.advantages_T[t]).toBeCloseTo(advantage, 6);
+        });
       }),
       runs,
     );
