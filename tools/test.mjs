@@ -24,7 +24,7 @@ export function parseTestArguments(args, known) {
 }
 
 /**
- * Sets up what the parts need, runs them all, prints a table of minutes and ends with the line
+ * Sets up what the parts need, runs them all, prints a table of minutes and what failed, and ends with the line
  * `N passed, N failed, N skipped`. Resolves with the exit code.
  */
 export async function runTests(args) {
@@ -57,12 +57,15 @@ export async function runTests(args) {
       continue;
     }
     const began = performance.now();
-    const { counts, note } = await run(options);
-    results.push({ part, seconds: (performance.now() - began) / 1000, counts, note });
+    const { counts, note, failures } = await run(options);
+    results.push({ part, seconds: (performance.now() - began) / 1000, counts, note, failures });
     if (interrupted()) break;
   }
   const total = results.reduce((sum, { counts }) => addCounts(sum, counts), noCounts());
   process.stdout.write(`\n${partTable(results)}\n\n`);
+  // Again, because they stand thousands of lines further up.
+  for (const { failures = [] } of results)
+    for (const told of failures) process.stdout.write(`FAILED ${told}\n\n`);
   process.stdout.write(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped\n`);
   if (interrupted()) return 130;
   return total.failed > 0 || total.passed === 0 ? 1 : 0;

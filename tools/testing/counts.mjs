@@ -27,12 +27,29 @@ export function vitestCounts(report) {
   };
 }
 
-/** Counts of a report file; a missing or unreadable one means that the runner crashed: one failure. */
+/** Lines of a failure's message that are shown again at the end. */
+const MESSAGE_LINES = 12;
+
+/** What failed in a vitest JSON report: `file > test`, with the beginning of what it said. */
+export function vitestFailures(report) {
+  const told = (name, message) => {
+    const lines = (message ?? '').split('\n').slice(0, MESSAGE_LINES);
+    return [name, ...lines.map((line) => `  ${line.slice(0, 400)}`)].join('\n').trimEnd();
+  };
+  return report.testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const failed = assertionResults.filter((test) => test.status === 'failed');
+    if (failed.length === 0) return status === 'failed' ? [told(name, message)] : [];
+    return failed.map((test) => told(`${name} > ${test.fullName}`, test.failureMessages?.[0]));
+  });
+}
+
+/** Counts and failures of a report file; a missing or unreadable one means that the runner crashed: one failure. */
 export function reportCounts(file) {
   if (!existsSync(file))
     return { counts: { passed: 0, failed: 1, skipped: 0 }, problem: `no report ${file}` };
   try {
-    return { counts: vitestCounts(JSON.parse(readFileSync(file, 'utf8'))) };
+    const report = JSON.parse(readFileSync(file, 'utf8'));
+    return { counts: vitestCounts(report), failures: vitestFailures(report) };
   } catch (error) {
     return {
       counts: { passed: 0, failed: 1, skipped: 0 },

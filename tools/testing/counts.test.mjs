@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseTestArguments } from '../test.mjs';
-import { reportCounts, tapCounts, vitestCounts } from './counts.mjs';
+import { reportCounts, tapCounts, vitestCounts, vitestFailures } from './counts.mjs';
 import { scratchFolder } from './scratch.mjs';
 import { smokeProblems } from './smoke.mjs';
 import { partTable } from './table.mjs';
@@ -42,7 +42,23 @@ test('a crash without a report is a failure', (t) => {
   writeFileSync(file, '{"numPassed');
   assert.equal(reportCounts(file).counts.failed, 1);
   writeFileSync(file, JSON.stringify(report({})));
-  assert.deepEqual(reportCounts(file), { counts: { passed: 3, failed: 0, skipped: 2 } });
+  assert.deepEqual(reportCounts(file), { counts: { passed: 3, failed: 0, skipped: 2 }, failures: [] });
+});
+
+test('what failed is told by name, files that did not load too', () => {
+  const failed = { status: 'failed', fullName: 'adds two', failureMessages: ['expected 3\nat line 1'] };
+  const told = vitestFailures({
+    testResults: [
+      {
+        name: 'a.test.ts',
+        status: 'failed',
+        assertionResults: [{ status: 'passed', fullName: 'x' }, failed],
+      },
+      { name: 'b.test.ts', status: 'failed', message: 'no such module', assertionResults: [] },
+      { name: 'c.test.ts', status: 'passed', assertionResults: [{ status: 'passed', fullName: 'y' }] },
+    ],
+  });
+  assert.deepEqual(told, ['a.test.ts > adds two\n  expected 3\n  at line 1', 'b.test.ts\n  no such module']);
 });
 
 test('closing lines of TAP', () => {

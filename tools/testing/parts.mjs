@@ -41,9 +41,11 @@ async function together(commands) {
 function collect(names, code) {
   let counts = noCounts();
   const problems = [];
+  const failures = [];
   for (const name of names) {
-    const { counts: one, problem } = reportCounts(results(name));
+    const { counts: one, problem, failures: told = [] } = reportCounts(results(name));
     counts = addCounts(counts, one);
+    failures.push(...told);
     if (problem !== undefined) problems.push(problem);
     else if (one.failed > 0) problems.push(`${name}: ${one.failed} failed`);
   }
@@ -51,7 +53,7 @@ function collect(names, code) {
     counts = addCounts(counts, { passed: 0, failed: 1, skipped: 0 });
     problems.push(`nx ended with exit code ${code}`);
   }
-  return { counts, note: problems.length === 0 ? undefined : problems.join('; ') };
+  return { counts, note: problems.length === 0 ? undefined : problems.join('; '), failures };
 }
 
 /** A package may add to the root configuration: eslint 9 looks for the nearest one only when told to. */
