@@ -100,12 +100,44 @@ const makers = {
     { normaliser: 3, clip: 0.2 },
   ],
   causalGae: () => [calls(), { gamma: 0.9, lambda: 0.9 }],
-  rmsNorm: () => [{ x_RD: matrix(40), gain_GD: floats(8) }, { width: 8 }],
+  rmsNorm: () => [
+    { x_RD: matrix(40), gain_GD: floats(8), ...(random() < 0.5 ? { addend_RD: floats(40) } : {}) },
+    { width: 8 },
+  ],
+  rmsNormBackward: () => [
+    {
+      [pick(['x_RD', 'unit_RD'])]: matrix(40),
+      scale_R: ones(5),
+      gradY_RD: floats(40),
+      ...(random() < 0.5 ? { gain_GD: floats(8), addend_RD: floats(40) } : {}),
+    },
+    { width: 8 },
+  ],
   rope: () => [
     { x_THD: matrix(24), position_T: Int32Array.of(0, 1, 2), cos_PF: floats(6), sin_PF: floats(6) },
     { heads: 2, dim: 4, frequencies: 2 },
   ],
   swiglu: () => [{ gate_N: floats(30), up_N: floats(30) }, {}],
+  swigluBackward: () => [{ gate_N: half(30), up_N: half(30), gradY_N: floats(30) }, {}],
+  packTrees: () => [
+    {
+      tokens_T: ints(30, () => below(3)),
+      start_B: ints(6, (b) => 5 * b),
+      end_B: ints(6, (b) => 5 * b + below(6)),
+      parent_B: ints(6, (b) => below(b + 1) - 1),
+      weight_T: new Float32Array(30),
+    },
+    {},
+  ],
+  cutForest: () => [
+    {
+      parent_F: ints(9, (f) => f - 1),
+      end_F: new Int32Array(9).fill(9),
+      predictor_M: ints(6, () => below(9)),
+      ...(random() < 0.5 ? { group_M: ints(6, () => below(3)) } : {}),
+    },
+    { tokenBudget: 1 + below(12), oversize: pick(['widen', 'alone', 'refuse']) },
+  ],
   adamw: () => [
     { param_N: floats(9), grad_N: floats(9), m_N: floats(9), v_N: ones(9) },
     { coefficients: Float32Array.of(0.9, 0.1, 0.99, 0.01, 0.1, 1, 1e-8, 1, 1) },

@@ -54,6 +54,12 @@ const rotation = {
   ...native.ropeTables(3, [1, 0.1]),
 };
 const rotationOptions = { heads: 2, dim: 4, frequencies: 2 };
+const forestRows: native.PackTreesInput = {
+  tokens_T: Int32Array.of(1, 2, 2, 3),
+  start_B: Int32Array.of(0, 1, 2),
+  end_B: Int32Array.of(1, 2, 4),
+  parent_B: Int32Array.of(-1, 0, 0),
+};
 const moments = (): native.AdamwArrays => ({
   param_N: floats(40, 1),
   grad_N: floats(40, 2),
@@ -80,6 +86,16 @@ const pairs: [string, () => unknown, () => Promise<unknown>][] = [
   pair('causalGae', () => [calls, { gamma: 0.9, lambda: 0.8 }] as const),
   pair('rmsNorm', () => [{ x_RD: floats(40), gain_GD: floats(8) }, { width: 8 }] as const),
   pair('rope', () => [rotation, rotationOptions] as const),
+  pair(
+    'rmsNormBackward',
+    () => [{ x_RD: floats(40), scale_R: ones(5), gradY_RD: floats(40, 2) }, { width: 8 }] as const,
+  ),
+  pair('packTrees', () => [forestRows] as const),
+  pair(
+    'cutForest',
+    () =>
+      [{ ...native.packTrees(forestRows), predictor_M: Int32Array.of(2, 0) }, { tokenBudget: 2 }] as const,
+  ),
   pair('ropeBackward', () => [rotation, rotationOptions] as const),
   pair('swiglu', () => [{ gate_N: floats(40), up_N: floats(40, 2) }] as const),
   pair(

@@ -7,6 +7,13 @@ import type {
   LinearLogprobOptions,
   LinearLogprobResult,
 } from './linear-logprob.js';
+import type {
+  CutForestInput,
+  CutForestOptions,
+  MicroBatches,
+  PackedForest,
+  PackTreesInput,
+} from './pack-trees.js';
 import type { PolicyLossInput, PolicyLossInto, PolicyLossOptions, PolicyLossResult } from './policy-loss.js';
 import type {
   RmsNormBackwardInput,
@@ -75,6 +82,8 @@ export interface Binding {
   swigluBackward: Operator<SwigluBackwardInput, object, SwigluGradients>;
   /** Writes over param_N, m_N and v_N. */
   adamw: Operator<AdamwArrays, { coefficients: Float32Array }, void>;
+  packTrees: Operator<PackTreesInput, object, PackedForest>;
+  cutForest: Operator<CutForestInput, CutForestOptions, MicroBatches>;
 }
 
 /** `kInterfaceVersion` of src/native/addon.cc. */

@@ -24,6 +24,19 @@ export {
   type LinearLogprobResult,
 } from './linear-logprob.js';
 export {
+  cutForest,
+  cutForestAsync,
+  joinTrees,
+  packTrees,
+  packTreesAsync,
+  type CutForestInput,
+  type CutForestOptions,
+  type MicroBatches,
+  type PackableTree,
+  type PackedForest,
+  type PackTreesInput,
+} from './pack-trees.js';
+export {
   policyLoss,
   policyLossAsync,
   type PolicyLossInput,

@@ -6,7 +6,9 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { getBackendInfo } from '@treeward/native';
 import { causalGaeBench } from './causal-gae.bench.js';
+import { adamwBench, rmsNormBench, ropeBench, swigluBench } from './fused.bench.js';
 import { linearLogprobBench } from './linear-logprob.bench.js';
+import { packTreesBench } from './pack-trees.bench.js';
 import { policyLossBench } from './policy-loss.bench.js';
 import { copy, COPY_BYTES, fractionRow, time, type OperatorBench, type Row } from './harness.bench.js';
 import { treeAttentionBench } from './tree-attention.bench.js';
@@ -28,6 +30,11 @@ const operators: Record<string, OperatorBench> = {
   causal_gae: causalGaeBench,
   linear_logprob: linearLogprobBench,
   tree_attention: treeAttentionBench,
+  rms_norm: rmsNormBench,
+  rope: ropeBench,
+  swiglu: swigluBench,
+  adamw: adamwBench,
+  pack_trees: packTreesBench,
 };
 
 const python = values['no-torch'] ? undefined : findTorchPython();

@@ -65,6 +65,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   addOperator("swiglu", treeward::node::swiglu);
   addOperator("swigluBackward", treeward::node::swigluBackward);
   addOperator("adamw", treeward::node::adamw);
+  addOperator("packTrees", treeward::node::packTrees);
+  addOperator("cutForest", treeward::node::cutForest);
   return exports;
 }
 

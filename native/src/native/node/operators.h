@@ -18,5 +18,7 @@ Napi::Value rope(const Napi::CallbackInfo& info);
 Napi::Value swiglu(const Napi::CallbackInfo& info);
 Napi::Value swigluBackward(const Napi::CallbackInfo& info);
 Napi::Value adamw(const Napi::CallbackInfo& info);
+Napi::Value packTrees(const Napi::CallbackInfo& info);
+Napi::Value cutForest(const Napi::CallbackInfo& info);
 
 }  // namespace treeward::node
