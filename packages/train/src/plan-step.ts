@@ -71,8 +71,9 @@ export function planHeldOut(config: TrainConfig, run: RunFolder, name: string): 
   return { specs };
 }
 
-function materialise(task: GeneratedTask, directory: string): string {
-  if (!existsSync(join(directory, 'reward', 'reward.sh'))) writeTaskDirectory(task, directory);
+/** Writes the task's directory unless it is there whole: a process killed while it wrote left no `data_entry.json`. */
+export function materialise(task: GeneratedTask, directory: string): string {
+  if (!existsSync(join(directory, 'data_entry.json'))) writeTaskDirectory(task, directory);
   return directory;
 }
 

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunFolder } from '@treeward/base';
-import { trainTask, writeTaskDirectory, type GeneratedTask } from '@treeward/datasets';
+import { trainTask, type GeneratedTask } from '@treeward/datasets';
 import type { RolloutSpec } from '@treeward/rollout';
 import { writeScript } from '../demonstrator.js';
-import { spreadHarnesses } from '../plan-step.js';
+import { materialise, spreadHarnesses } from '../plan-step.js';
 
 export interface SoakShape {
   rollouts: number;
@@ -24,9 +24,7 @@ export const scriptsOf = (run: RunFolder): string => join(run.root, 'scripts');
 export function planSoak(run: RunFolder, { rollouts, harnesses, seed, wallMs }: SoakShape): RolloutSpec[] {
   const tasks = Array.from({ length: Math.min(TASKS, rollouts) }, (_, k): [GeneratedTask, string] => {
     const task = trainTask(0, k, seed);
-    const directory = join(run.root, 'tasks', `t${k}`);
-    if (!existsSync(join(directory, 'reward', 'reward.sh'))) writeTaskDirectory(task, directory);
-    return [task, directory];
+    return [task, materialise(task, join(run.root, 'tasks', `t${k}`))];
   });
   return spreadHarnesses(harnesses, rollouts).map((harness, index) => {
     const rolloutId = `soak-${String(index).padStart(5, '0')}`;
