@@ -164,7 +164,8 @@ async function finished(
   if (!existsSync(file)) return null;
   const result = readJson<RolloutResult>(file);
   const again = readGrade(folder(spec.rolloutId));
-  if (machineryFailed(result)) {
+  // What a Ctrl-C ended says nothing of the policy: going on with an evaluation means to run it.
+  if (machineryFailed(result) || result.fault?.kind === 'cancelled') {
     rmSync(root, { recursive: true, force: true });
     return null;
   }

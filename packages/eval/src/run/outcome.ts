@@ -61,7 +61,10 @@ export function summariseEvaluation(
   const summary = (list: readonly TaskOutcome[]): ReturnType<typeof summarise> =>
     summarise(scores(list), threshold, { seed: identity.seed });
   const outcomes = graded.flatMap(({ outcome }) => outcome ?? []);
-  const missing = graded.length - outcomes.length;
+  // A run that was cancelled leaves a result, but not one of the policy: an evaluation that was stopped is not a complete one.
+  const missing = graded.filter(
+    ({ outcome }) => outcome === null || outcome.fault?.kind === 'cancelled',
+  ).length;
   const sum = (value: (outcome: RunOutcome) => number): number =>
     outcomes.reduce((all, one) => all + value(one), 0);
   const judged = graded.flatMap(({ grade }) => {

@@ -7,6 +7,7 @@ import {
   comparisonHtml,
   comparisonSvg,
   describeComparison,
+  type Comparison,
   type EvaluationSummary,
 } from '@treeward/eval';
 
@@ -16,7 +17,7 @@ interface CompareFlags {
 }
 
 /** @throws TreewardError RUN_E_SUMMARY for a folder without a finished evaluation */
-function readSummary(folder: string): EvaluationSummary {
+export function readSummary(folder: string): EvaluationSummary {
   const file = join(resolve(folder), 'summary.json');
   const summary = existsSync(file) ? readJson<Partial<EvaluationSummary>>(file) : null;
   if (summary?.schema !== 1 || summary.identity === undefined) {
@@ -26,6 +27,15 @@ function readSummary(folder: string): EvaluationSummary {
     });
   }
   return summary as EvaluationSummary;
+}
+
+/** Writes `comparison.{json,svg,html}`. @returns their paths by kind */
+export function writeComparison(comparison: Comparison, folder: string): Record<string, string> {
+  const path = (kind: string): string => join(folder, `comparison.${kind}`);
+  writeJsonAtomic(path('json'), comparison);
+  writeFileAtomic(path('svg'), comparisonSvg(comparison));
+  writeFileAtomic(path('html'), comparisonHtml(comparison));
+  return { json: path('json'), svg: path('svg'), html: path('html') };
 }
 
 export function compareCommand(): Command {
@@ -43,13 +53,7 @@ export function compareCommand(): Command {
     )
     .action((folders: string[], flags: CompareFlags) => {
       const comparison = compareEvaluations(folders.map(readSummary));
-      const files: Record<string, string> = {};
-      if (flags.out !== undefined) {
-        const path = (kind: string): string => join(resolve(flags.out!), `comparison.${kind}`);
-        writeJsonAtomic((files['json'] = path('json')), comparison);
-        writeFileAtomic((files['svg'] = path('svg')), comparisonSvg(comparison));
-        writeFileAtomic((files['html'] = path('html')), comparisonHtml(comparison));
-      }
+      const files = flags.out === undefined ? {} : writeComparison(comparison, resolve(flags.out));
       if (flags.json) process.stdout.write(`${JSON.stringify({ ...comparison, files })}\n`);
       else process.stdout.write(`${describeComparison(comparison)}\n${Object.values(files).join('\n')}\n`);
     });

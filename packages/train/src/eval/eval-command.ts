@@ -23,7 +23,9 @@ import { Stack } from '../processes/stack.js';
 import { duration, Progress } from '../progress.js';
 import { stopSignals } from '../stop-signals.js';
 import { compareCommand } from './compare-command.js';
+import { COMMAND_OF } from './formats.js';
 import { judgeOf, priceFlag, type JudgeFlags } from './judge-flags.js';
+import { matrixCommand } from './matrix-command.js';
 import { policyFlag } from './policy-flag.js';
 
 interface EvalFlags extends JudgeFlags {
@@ -58,18 +60,11 @@ interface EvalFlags extends JudgeFlags {
   json?: boolean;
 }
 
-const FORMATS: Readonly<Record<string, FormatName>> = {
-  'clawgym-bench': 'clawgym',
-  pinchbench: 'pinchbench',
-  jobbench: 'jobbench',
-  officeqa: 'officeqa',
-  harbor: 'harbor',
-};
-
 export function evalCommand(): Command {
   const command = new Command('eval').description('run and grade a benchmark, or compare evaluations');
-  for (const [name, format] of Object.entries(FORMATS)) command.addCommand(benchCommand(name, format));
-  return command.addCommand(compareCommand());
+  for (const [format, name] of Object.entries(COMMAND_OF))
+    command.addCommand(benchCommand(name, format as FormatName));
+  return command.addCommand(compareCommand()).addCommand(matrixCommand());
 }
 
 function benchCommand(name: string, format: FormatName): Command {
