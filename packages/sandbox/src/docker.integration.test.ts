@@ -6,7 +6,7 @@ import { buildImage } from './docker/build-image.js';
 import { DockerProvider } from './docker/docker-provider.js';
 import { nodeMount } from './node-mount.js';
 import { sandboxConformance } from './testing/conformance.js';
-import { daemonUnavailable, startDaemon, type Daemon } from './testing/daemon.js';
+import { daemonUnavailable, startDaemon, type Daemon } from './docker/private-daemon.js';
 import { DoomedOwner } from './testing/doomed-owner.js';
 import { escapeSuite } from './testing/escape-suite.js';
 import { tracesOf } from './testing/host.js';

@@ -12,11 +12,13 @@ import { writeBenchRows, type BenchRow } from '@treeward/base';
 import {
   BubblewrapProvider,
   buildImage,
+  daemonUnavailable,
   DockerProvider,
   leftoverFolders,
+  startDaemon,
+  type Daemon,
   type Sandbox,
 } from '@treeward/sandbox';
-import { daemonUnavailable, startDaemon, type Daemon } from './testing/daemon.js';
 
 const { values } = parseArgs({
   options: {
@@ -151,10 +153,10 @@ try {
   await alive(providers[0]!, ALIVE);
   if (providers[1] && !values.quick) await alive(providers[1], 32);
   await snapshots(providers[0]!, folder);
+  for (const provider of providers) await provider.close(); // all of them first: folders are counted of this whole process
+  const left = leftoverFolders(process.pid).length;
   for (const provider of providers) {
-    await provider.close();
     const { leaked, created } = provider.counters();
-    const left = leftoverFolders(process.pid).length;
     add({
       name: `${provider.name}/leaked`,
       value: leaked + left,

@@ -25,7 +25,10 @@ export function daemonUnavailable(): string | null {
   return null;
 }
 
-/** A Docker daemon of its own in a temporary folder, without effect on the host's network. */
+/**
+ * A Docker daemon of its own in a temporary folder, without effect on the host's network: for tests and benches.
+ * @throws Error with the daemon's last words when it does not start
+ */
 export async function startDaemon(): Promise<Daemon> {
   const folder = mkdtempSync(join(tmpdir(), 'tw-dockerd-'));
   const [socket, log, pidfile] = [join(folder, 'docker.sock'), join(folder, 'log'), join(folder, 'pid')];
