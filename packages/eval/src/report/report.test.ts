@@ -96,6 +96,16 @@ describe('compare', () => {
     expect(html).toContain('class="published"');
   });
 
+  it('a cancelled run is missing, one that was not graded is not: only the second evaluation is complete', () => {
+    const tasks = [{ id: 'a', scores: [1, null] }];
+    const cancelled = { kind: 'cancelled', code: 'ROLLOUT_E_CANCELLED', message: 'cancelled' };
+    expect(summaryOf(tasks, { fault: cancelled })).toMatchObject({
+      complete: false,
+      note: '1 runs are missing',
+    });
+    expect(summaryOf(tasks)).toMatchObject({ complete: true, note: null });
+  });
+
   it('an evaluation says what it rests on', () => {
     const text = describeEvaluation(
       summaryOf(

@@ -55,6 +55,8 @@ export function summaryOf(
     complete?: boolean;
     note?: string;
     problems?: EvaluationSummary['problems'];
+    /** Why a run without a score has none. */
+    fault?: RunOutcome['fault'];
   } = {},
 ): EvaluationSummary {
   const runs = Math.max(0, ...tasks.map(({ scores }) => scores.length));
@@ -77,7 +79,10 @@ export function summaryOf(
         quarantined,
         grading: { type: 'automated' },
       } as unknown as WrittenTask,
-      outcome: outcome(run, score, { rolloutId: `${id}--r${run + 1}` }),
+      outcome: outcome(run, score, {
+        rolloutId: `${id}--r${run + 1}`,
+        ...(score === null && parts.fault && { fault: parts.fault }),
+      }),
       grade: null,
     })),
   );
