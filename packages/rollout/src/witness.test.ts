@@ -48,6 +48,7 @@ describe('WorkspaceWitness', () => {
         seen.push(...events);
         return Promise.resolve();
       },
+      status: () => Promise.resolve({}),
     } as unknown as GatewayControl;
     const states = [[file('a', '1')], [file('a', '1'), file('b', '1')], [file('b', '1')]];
     const witness = new WorkspaceWitness(gateway, 'r', { changes: () => Promise.resolve(states.shift()!) });
@@ -77,6 +78,7 @@ describe('WorkspaceWitness, when a look fails', () => {
         for (const event of events) if (event.type === 'workspace') told.push(event.call);
         return Promise.resolve();
       },
+      status: () => Promise.resolve({}),
     } as unknown as GatewayControl;
     let looks = 0;
     const changes = (): Promise<FileChange[]> =>
@@ -89,16 +91,26 @@ describe('WorkspaceWitness, when a look fails', () => {
 });
 
 describe('WorkspaceWitness, when the gateway forgets the rollout', () => {
-  it('says so, with the reason', async () => {
-    const gateway = {
-      arrival: () => Promise.reject(new Error('no endpoint was opened')),
-      witness: () => Promise.resolve(),
-    } as unknown as GatewayControl;
+  const unknown = (): Promise<never> => Promise.reject(new Error('no endpoint was opened'));
+  const nothing = (): Promise<null> => Promise.resolve(null);
+  it.each([
+    ['arrivals cannot be asked for', unknown, nothing],
+    ['it was started again and has none', nothing, unknown],
+  ])('says so, with the reason: %s', async (_, arrival, status) => {
+    const gateway = { arrival, status, witness: nothing } as unknown as GatewayControl;
     const witness = new WorkspaceWitness(gateway, 'r', { changes: () => Promise.resolve([]) });
     expect(witness.lost.aborted).toBe(false);
     witness.watch();
     await expect.poll(() => witness.lost.aborted).toBe(true);
     expect(witness.lost.reason).toMatchObject({ message: 'no endpoint was opened' });
+  });
+
+  it('is not lost when it is closed', async () => {
+    const gateway = { arrival: nothing, status: () => Promise.resolve({}) } as unknown as GatewayControl;
+    const witness = new WorkspaceWitness(gateway, 'r', { changes: () => Promise.resolve([]) });
+    witness.watch();
+    await witness.last();
+    expect(witness.lost.aborted).toBe(false);
   });
 });
 

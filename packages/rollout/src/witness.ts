@@ -50,18 +50,29 @@ export class WorkspaceWitness {
   async #watch(): Promise<void> {
     try {
       for (let after = 0; ;) {
-        const call = await this.#gateway.arrival(this.#rolloutId, after).catch((error: unknown) => {
-          this.#lost.abort(error);
-          throw error;
-        });
-        if (call === null) return;
+        const call = await this.#asking(() => this.#gateway.arrival(this.#rolloutId, after));
+        if (call === null) {
+          // Closed, or the gateway was started again and never heard of it: only the first has a status.
+          await this.#asking(() => this.#gateway.status(this.#rolloutId));
+          return;
+        }
         after = call + 1;
-        // A look that fails costs its evidence and the gateway's patience for this call; the next one may succeed.
+        // A look that fails costs its evidence and the gateway's patience for this call; the next one may succeed. What
+        // cannot be delivered is missing in the record; whether the gateway is there at all, the next question tells.
         const seen = await this.#look(call).catch(() => null);
-        if (seen) await this.#gateway.witness(this.#rolloutId, [seen.event]);
+        if (seen) await this.#gateway.witness(this.#rolloutId, [seen.event]).catch(() => undefined);
       }
     } catch {
-      // A witness is evidence, not the rollout: what it could not deliver is missing in the record.
+      // Told by `lost`.
+    }
+  }
+
+  async #asking<T>(question: () => Promise<T>): Promise<T> {
+    try {
+      return await question();
+    } catch (error) {
+      this.#lost.abort(error);
+      throw error;
     }
   }
 
