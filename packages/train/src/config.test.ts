@@ -39,6 +39,9 @@ describe('loadConfig', () => {
     // A method by name fixes everything that defines it.
     ['[algo]\ntype = "clawgym2"\nclip_low = 0.1', 'CONFIG_E_KEY', 'algo.clip_low'],
     ['[sampling]\ntemperature = -1', 'CONFIG_E_VALUE', 'sampling.temperature'],
+    ['[sandbox]\nprovider = "podman"', 'CONFIG_E_VALUE', 'sandbox.provider'],
+    ['[sandbox]\nprovider = "bubblewrap"\nimage = "x"', 'CONFIG_E_KEY', 'sandbox.image'],
+    ['[sandbox]\nprovider = "docker"\n[rollouts]\ntrace = true', 'CONFIG_E_VALUE', 'rollouts.trace'],
     ['[run]\nsteps = "many"', 'CONFIG_E_VALUE', 'run.steps'],
   ])('refuses %j and names the field', (toml, code, field) => {
     const path = file(toml);

@@ -58,6 +58,20 @@ const gateway = z.strictObject({
   log_prompts: z.boolean().default(false),
 });
 
+/** Where rollouts and their checkers run; checked by a trial at the start of the run. */
+const sandbox = z.discriminatedUnion('provider', [
+  z.strictObject({ provider: z.literal('bubblewrap') }),
+  z.strictObject({
+    provider: z.literal('docker'),
+    /** The daemon's unix socket; null: $DOCKER_HOST, else /var/run/docker.sock. */
+    socket: z.string().min(1).nullable().default(null),
+    /** Name or id; null: the one that `nx run sandbox:build-image` makes. */
+    image: z.string().min(1).nullable().default(null),
+    /** A runtime that the daemon knows, such as `runsc`; null: its own. */
+    runtime: z.string().min(1).nullable().default(null),
+  }),
+]);
+
 const sampling = z.strictObject({
   /** `config`: these values; `request`: temperature, top-p and top-k that a harness asks for win. Both are recorded. */
   from: z.enum(['config', 'request']).default('config'),
@@ -137,6 +151,7 @@ const schema = z.strictObject({
   policy: policy.prefault({}),
   engine: engine.prefault({ kind: 'llama' }),
   gateway: gateway.prefault({}),
+  sandbox: sandbox.prefault({ provider: 'bubblewrap' }),
   sampling: sampling.prefault({}),
   rollouts: rollouts.prefault({}),
   algo: algoSchema.prefault({ type: 'rloo' }),
@@ -214,6 +229,16 @@ export function parseConfig(tree: unknown, file: string): TrainConfig {
   if (parsed.success) {
     const { algorithm } = methodOf(parsed.data.algo);
     resolveAlgorithm(algorithm, 1); // settings that contradict each other are found before anything starts
+    if (parsed.data.rollouts.trace && parsed.data.sandbox.provider === 'docker') {
+      throw new TreewardError(
+        'CONFIG_E_VALUE',
+        `${file}: rollouts.trace: commands in containers cannot be watched`,
+        {
+          data: { file, field: 'rollouts.trace' },
+          hints: ['sandbox.provider = "bubblewrap"', 'rollouts.trace = false'],
+        },
+      );
+    }
     return parsed.data;
   }
   const issue = parsed.error.issues[0]!;

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { adapters, probeHarness } from '@treeward/harness-adapters';
 import { getBackendInfo } from '@treeward/native';
 import { llamaVersion } from '@treeward/policy';
-import { BubblewrapProvider, type SandboxTier } from '@treeward/sandbox';
+import { BubblewrapProvider, DockerProvider, type SandboxTier } from '@treeward/sandbox';
 
 export interface DoctorReport {
   node: { version: string };
@@ -14,7 +14,8 @@ export interface DoctorReport {
   llama: { version: string };
   sandbox: { tier: SandboxTier; reasons: string[] };
   nvcc: string | null;
-  docker: string | null;
+  /** The docker provider on the default daemon: tier `none` where it cannot be used, and why. */
+  docker: { tier: SandboxTier; reasons: string[] };
   missing: { what: string; needed: boolean; fix: string }[];
 }
 
@@ -62,6 +63,16 @@ export async function examine({ probe = false } = {}): Promise<DoctorReport> {
   if (sandbox.tier === 'none')
     missing.push({ what: 'bubblewrap sandbox', needed: true, fix: sandbox.reasons.join('; ') });
 
+  const containers = new DockerProvider();
+  const docker = await containers.probe();
+  await containers.close();
+  if (docker.tier === 'none')
+    missing.push({
+      what: 'docker sandbox',
+      needed: false,
+      fix: `only for sandbox.provider = "docker": ${docker.reasons.join('; ')}`,
+    });
+
   if (probe && sandbox.tier !== 'none') {
     const provider = new BubblewrapProvider();
     for (const adapter of adapters) {
@@ -94,7 +105,7 @@ export async function examine({ probe = false } = {}): Promise<DoctorReport> {
     llama: { version: llamaVersion() },
     sandbox,
     nvcc: await output('nvcc', ['--version'], /release ([\d.]+)/),
-    docker: await output('docker', ['version', '--format', 'server {{.Server.Version}}'], /server (\S+)/),
+    docker,
     missing,
   };
 }

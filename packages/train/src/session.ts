@@ -6,12 +6,13 @@ import { writeJsonAtomic, type RunFolder } from '@treeward/base';
 import type { Learner } from '@treeward/learner';
 import { assertTrainable, createTemplate, probeEngine } from '@treeward/policy';
 import { RolloutPool, SandboxGrader } from '@treeward/rollout';
-import { BubblewrapProvider, type SandboxProvider } from '@treeward/sandbox';
+import type { SandboxProvider } from '@treeward/sandbox';
 import { checkpointFolder } from './checkpoint-folder.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { openLog } from './log.js';
 import type { TrainConfig } from './config.js';
 import { Stack } from './processes/stack.js';
+import { configuredProvider } from './sandbox-provider.js';
 import { learnerOptions } from './learner-options.js';
 import { engineSpec, templateOf } from './engine-spec.js';
 import { RecoverPool } from './recover-pool.js';
@@ -53,7 +54,7 @@ export class Session {
     const template = templateOf(config.policy.template, checkpoint);
     // Before any process is started: a checkpoint without the template's files is the user's to mend.
     const { bannedIds } = createTemplate(template);
-    const sandboxes = new BubblewrapProvider();
+    const sandboxes = await configuredProvider(config.sandbox);
     const { swept } = await sandboxes.sweep();
     const stack = new Stack({
       runDirectory: run.root,
@@ -91,7 +92,7 @@ export class Session {
       { concurrency: config.rollouts.concurrency, perHarness: config.rollouts.per_harness },
     );
     const session = new Session(config, stack, sandboxes, pool, run, bannedIds);
-    session.log.info({ swept, services: stack.pids() }, 'session open');
+    session.log.info({ swept, sandboxes: sandboxes.name, services: stack.pids() }, 'session open');
     return session;
   }
 

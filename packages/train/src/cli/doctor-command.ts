@@ -22,11 +22,11 @@ function print(report: DoctorReport): void {
   const say = (name: string, text: string): boolean => process.stdout.write(`${name.padEnd(14)} ${text}\n`);
   say('node', report.node.version);
   say('sandbox', `bubblewrap, tier ${report.sandbox.tier}: ${report.sandbox.reasons.join('; ') || 'ok'}`);
+  say('docker', `tier ${report.docker.tier}: ${report.docker.reasons.join('; ')}`);
   say('tensorflow', report.tensorflow ? `libtensorflow ${report.tensorflow.version}` : 'missing');
   say('native', report.native ? `${report.native.backend}` : 'missing');
   say('llama', `node-llama-cpp ${report.llama.version}`);
   say('cuda compiler', report.nvcc ?? 'none: kernels build for the CPU only');
-  say('docker', report.docker ?? 'none');
   for (const [name, { version, pin, warnings }] of Object.entries(report.harnesses)) {
     const asPinned = warnings?.length === 0 ? ', behaves as pinned' : '';
     say(name, version === null ? `not installed (pin ${pin})` : version + asPinned);
