@@ -77,8 +77,8 @@ export interface HarnessAdapter {
   readonly pin: string;
   readonly dialect: DialectName;
   readonly tools: Readonly<Record<ToolVerb, ToolNames>>;
-  /** Its first request asks, without tools, for a title: who plays prepared replies must answer that one too. */
-  readonly titleFirst?: true;
+  /** Asks, without tools and beside its first request, for a title: who plays prepared replies must answer that too. */
+  readonly asksTitle?: true;
   readonly limits: Partial<SandboxLimits>;
   /** Null when it is not installed. Reads the real version, never assumes the pin. */
   detect(): Promise<Installed | null>;

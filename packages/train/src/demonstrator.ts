@@ -9,6 +9,7 @@ import {
 } from '@treeward/datasets';
 import { adapterByName, toolCall, type HarnessAdapter } from '@treeward/harness-adapters';
 import type { ReplyPart } from '@treeward/messages';
+import type { Script } from '@treeward/policy';
 import { join } from 'node:path';
 
 /** An abstract step as the call this harness's policy would make: its own tool and argument names, verbatim. */
@@ -27,10 +28,14 @@ export function writeScript(
   const adapter = adapterByName(harness);
   const { plan, steps } = demonstrate(task, randomStream(options.seed, 'demonstration'), options.mixture);
   const replies: ReplyPart[][] = [
-    ...(adapter.titleFirst ? [[{ type: 'text', text: 'A task' } as const]] : []),
     ...steps.map((step) => stepToReply(step, adapter)),
     [{ type: 'text', text: FINAL_TEXT }],
   ];
-  writeJsonAtomic(join(scripts, `${rolloutId}.json`), { replies });
+  writeJsonAtomic(join(scripts, `${rolloutId}.json`), scriptFor(adapter, replies));
   return { plan };
+}
+
+/** What a scripted policy says through `adapter`, its title too where the harness asks for one. */
+export function scriptFor(adapter: HarnessAdapter, replies: ReplyPart[][]): Script {
+  return { replies, ...(adapter.asksTitle && { side: [{ type: 'text', text: 'A task' }] }) };
 }

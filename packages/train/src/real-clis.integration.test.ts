@@ -43,7 +43,7 @@ for (const adapter of adapters) {
         expect(code, stderr + stdout).toBe(0);
         const result = JSON.parse(stdout);
         expect(result.reward).toBe(1);
-        const titles = adapter.titleFirst ? 1 : 0;
+        const titles = adapter.asksTitle ? 1 : 0;
         expect(result.calls).toBe(task.oracle.length + 1 + titles);
         const { tree } = result;
         expect(tree.verdict.kind).toBe('trainable');

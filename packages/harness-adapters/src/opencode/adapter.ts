@@ -20,7 +20,7 @@ export const opencode: HarnessAdapter = {
     edit: { tool: 'edit', arguments: ['filePath', 'oldString', 'newString'] },
     exec: { tool: 'bash', arguments: ['command'] },
   },
-  titleFirst: true,
+  asksTitle: true,
   limits: { memory: 2 * 1024 ** 3 },
 
   async detect() {

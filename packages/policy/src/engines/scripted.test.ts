@@ -46,6 +46,37 @@ describe('ScriptedEngine', () => {
   const say = async (engine: ScriptedEngine, tag: string): Promise<string> =>
     template.decode((await engine.sample('current', request(tag))).tokens);
 
+  it('answers calls without tools beside the others, in whatever order they come', async () => {
+    const turns = ['one', 'two'].map((text) => [{ type: 'text', text }]);
+    writeFileSync(
+      join(scripts, 'titled.json'),
+      JSON.stringify({ replies: turns, side: [{ type: 'text', text: 'A title' }] }),
+    );
+    const user = template.message({ role: 'user', text: 'hi' });
+    const tools = [{ name: 'Read', description: '', parameters: {} }];
+    const title = Int32Array.of(...template.head([]), ...user, ...template.generation);
+    const work = Int32Array.of(...template.head(tools), ...user, ...template.generation);
+    for (const order of [
+      [title, work, work],
+      [work, title, work],
+      [work, work, title],
+    ]) {
+      const engine = new ScriptedEngine({ template, scripts });
+      const said: string[] = [];
+      for (const [call, prompt] of order.entries()) {
+        const asked = request('titled');
+        const sampling = { ...asked.sampling, seed: `titled/${call}` };
+        const { tokens } = await engine.sample('current', { ...asked, prompt, sampling });
+        said.push(template.decode(tokens));
+      }
+      expect(said.map((text) => text.replace(/<.*>$/, ''))).toEqual(
+        order.map((prompt, at) =>
+          prompt === title ? 'A title' : order.slice(0, at).includes(work) ? 'two' : 'one',
+        ),
+      );
+    }
+  });
+
   it('plays reply k at call k of a tag, raw ids as they are, then says Done.', async () => {
     const call = { type: 'tool_call', id: '', name: 'Read', arguments: { file_path: 'a.txt' } };
     writeFileSync(join(scripts, 'r1.json'), JSON.stringify({ replies: [[call], [5, 5, 8], []] }));

@@ -8,6 +8,11 @@ import { checkRequest } from './check-request.js';
 /** `<scripts>/<tag>.json`. A reply is a turn, or raw ids (to play what no template would render). */
 export interface Script {
   replies: (ReplyPart[] | number[])[];
+  /**
+   * Said to every call that offers no tools (a title, say), which takes no place in `replies`: a harness that asks
+   * beside its work gives no order to the two.
+   */
+  side?: ReplyPart[];
 }
 
 export interface Choice {
@@ -36,6 +41,8 @@ export class ScriptedEngine implements Engine {
   readonly #options: ScriptedEngineOptions;
   readonly #contextLength: number;
   readonly #calls = new Map<string, number>();
+  /** Numbers of the calls that were answered with `side`, by tag. */
+  readonly #sides = new Map<string, Set<number>>();
   #policy: Policy = { id: 'scripted', version: 0 };
 
   /** @throws TreewardError ENGINE_E_CONFIG unless exactly one of `scripts` and `choose` is given */
@@ -97,6 +104,7 @@ export class ScriptedEngine implements Engine {
 
   async close(): Promise<void> {
     this.#calls.clear();
+    this.#sides.clear();
   }
 
   #reply(request: SampleRequest, callIndex: number): { ids: number[]; logprob: number } {
@@ -106,14 +114,32 @@ export class ScriptedEngine implements Engine {
       const { parts, logprob } = choose(request.tag, callIndex, request.prompt, random);
       return { ids: [...this.#template.reply(parts)], logprob };
     }
-    const reply = readScript(join(scripts!, `${request.tag}.json`)).replies[callIndex] ?? [
-      { type: 'text', text: 'Done.' },
-    ];
+    const reply = this.#scripted(readScript(join(scripts!, `${request.tag}.json`)), request, callIndex);
     const raw = reply.every((item) => typeof item === 'number');
     return {
       ids: raw && reply.length > 0 ? reply : [...this.#template.reply(reply as ReplyPart[])],
       logprob: 0,
     };
+  }
+
+  #scripted(
+    { replies, side }: Script,
+    { tag, prompt }: SampleRequest,
+    callIndex: number,
+  ): Script['replies'][number] {
+    const sides = this.#sides.get(tag) ?? new Set<number>();
+    if (side && this.#offersNoTools(prompt)) {
+      this.#sides.set(tag, sides.add(callIndex));
+      return side;
+    }
+    const before = [...sides].filter((other) => other < callIndex).length;
+    return replies[callIndex - before] ?? [{ type: 'text', text: 'Done.' }];
+  }
+
+  /** Whether a turn of the user follows right upon an empty manifest. */
+  #offersNoTools(prompt: Int32Array): boolean {
+    const start = [...this.#template.head([]), this.#template.message({ role: 'user', text: '' })[0]];
+    return start.every((id, i) => prompt[i] === id);
   }
 }
 

@@ -5,7 +5,7 @@ import { adapterByName } from '@treeward/harness-adapters';
 import type { ReplyPart } from '@treeward/messages';
 import type { TemplateSpec } from '@treeward/policy';
 import { engineFlag } from '../cli/rollout-command.js';
-import { stepToReply } from '../demonstrator.js';
+import { scriptFor, stepToReply } from '../demonstrator.js';
 import type { EngineSpec } from '../processes/stack.js';
 
 interface PolicyFlag {
@@ -33,14 +33,12 @@ export function policyFlag(
     };
   }
   const adapter = adapterByName(harness);
-  const title: ReplyPart[][] = adapter.titleFirst ? [[{ type: 'text', text: 'A task' }]] : [];
   return {
     engine: { kind: 'scripted', scripts, template, contextLength: 1_000_000 },
     onPlanned: (spec, task) => {
       if (text === 'noop') {
-        writeJsonAtomic(join(scripts, `${spec.rolloutId}.json`), {
-          replies: [...title, [{ type: 'text', text: 'Done.' }]],
-        });
+        const script = scriptFor(adapter, [[{ type: 'text', text: 'Done.' }]]);
+        writeJsonAtomic(join(scripts, `${spec.rolloutId}.json`), script);
         return;
       }
       const solution: Solution | null = referenceOf(task);
@@ -50,12 +48,11 @@ export function policyFlag(
           hints: ['--engine reference needs solution/reference.json in every task'],
         });
       }
-      const replies = [
-        ...title,
+      const replies: ReplyPart[][] = [
         ...solution.steps.map((step) => stepToReply(step, adapter)),
         [{ type: 'text', text: solution.final_message ?? 'Done.' }],
       ];
-      writeJsonAtomic(join(scripts, `${spec.rolloutId}.json`), { replies });
+      writeJsonAtomic(join(scripts, `${spec.rolloutId}.json`), scriptFor(adapter, replies));
     },
   };
 }
