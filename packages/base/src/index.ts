@@ -24,4 +24,5 @@ export {
   type RpcServer,
 } from './rpc.js';
 export { RunFolder, RolloutFolder } from './run-folder.js';
+export { WORKER_ARGUMENTS } from './worker-arguments.js';
 export { benchMachine, writeBenchRows, type BenchRow } from './bench-file.js';

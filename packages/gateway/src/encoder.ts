@@ -1,4 +1,4 @@
-import { TreewardError } from '@treeward/base';
+import { TreewardError, WORKER_ARGUMENTS } from '@treeward/base';
 import type { Message, ToolSpec } from '@treeward/messages';
 import type { ChatTemplate, TemplateSpec } from '@treeward/policy';
 import { Piscina } from 'piscina';
@@ -58,8 +58,7 @@ export function threadedEncoder(template: ChatTemplate, options: EncodeThreads):
   let inlineBelow = options.inlineBelow ?? INLINE_BELOW_AT_FIRST;
   const pool = new Piscina({
     filename: import.meta.resolve('@treeward/gateway/encode-worker'),
-    // A test runner's or loader's own switches are not for a thread that loads built files.
-    execArgv: [],
+    execArgv: [...WORKER_ARGUMENTS],
     minThreads: 1,
     maxThreads: options.threads ?? 1,
     concurrentTasksPerWorker: 1,

@@ -95,6 +95,19 @@ describe('parseRecords', { timeout: 60_000 }, () => {
     await expect(aborted).rejects.toBe(reason);
   });
 
+  it('can be stopped while its threads start, at any moment, and the process lives', async () => {
+    const [directory] = await batch();
+    for (let ms = 0; ms < 360; ms += 30) {
+      const signal = AbortSignal.timeout(ms);
+      // Whether it ends in time is chance; that it ends without an error of its own is not.
+      const ended = await parseRecords([directory!, directory!], { threads: 2, signal }).then(
+        (outcomes) => outcomes.every(({ ok }) => ok),
+        (error: unknown) => error === signal.reason,
+      );
+      expect(ended).toBe(true);
+    }
+  });
+
   it('ends with what onRecord throws', async () => {
     const directories = await batch();
     const onRecord = (): void => {

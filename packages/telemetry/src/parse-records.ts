@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { toPlainError, TreewardError } from '@treeward/base';
+import { toPlainError, TreewardError, WORKER_ARGUMENTS } from '@treeward/base';
 import { Piscina } from 'piscina';
 import type { ParseOutcome, ParseTask } from './parse-worker.js';
 
@@ -48,7 +48,7 @@ export async function parseRecords(
     filename: WORKER,
     minThreads: width,
     maxThreads: width,
-    execArgv: [], // conditions and loaders of this process are not for compiled code
+    execArgv: [...WORKER_ARGUMENTS],
   });
   pool.on('error', (cause: Error) => {
     const options = { cause, hints: ['build the package: threads run compiled code'] };

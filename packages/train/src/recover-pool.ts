@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
-import { fromPlainError } from '@treeward/base';
+import { fromPlainError, WORKER_ARGUMENTS } from '@treeward/base';
 import { readTree, type RecoverOutcome, type RecoverTask, type RolloutTree } from '@treeward/tree-recovery';
 
 /** Parsing and recovery are CPU work: they run on Piscina threads of the controller and hand over by file (`tree.bin`). */
@@ -11,6 +11,7 @@ export class RecoverPool {
     const entry = fileURLToPath(import.meta.resolve('@treeward/tree-recovery'));
     this.#pool = new Piscina({
       filename: new URL('recover-worker.js', `file://${entry}`).href,
+      execArgv: [...WORKER_ARGUMENTS],
       minThreads: 1,
       maxThreads: threads,
       idleTimeout: 30_000,

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
+import { WORKER_ARGUMENTS } from '@treeward/base';
 import type { Condition } from '../faults/conditions.js';
 import type { Behaviour } from '../simulate/behaviour.js';
 import type { EvaluateTask } from './recovery-worker.js';
@@ -37,6 +38,7 @@ export async function evaluateSet(options: SetOptions): Promise<Tally[]> {
   const pool = new Piscina<EvaluateTask, Tally>({
     filename: fileURLToPath(new URL('recovery-worker.js', import.meta.url)),
     maxThreads: options.threads ?? availableParallelism(),
+    execArgv: [...WORKER_ARGUMENTS],
   });
   const tallies = new Map(conditions.map(({ name }) => [name, newTally(name)]));
   let done = 0;
