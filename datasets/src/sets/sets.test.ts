@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applySteps } from '../apply-steps.js';
-import { runReward, type Graded } from '../testing/grade.js';
+import { gradeEach, runReward } from '../testing/grade.js';
 import { DOMAINS, type Step } from '../types.js';
 import { SET_FAMILIES } from './families/index.js';
 import { makeSetTask, type SetTask } from './set-task.js';
@@ -29,35 +29,29 @@ const filesBelow = (directory: string): string[] =>
 
 const remove = (directory: string): void => rmSync(directory, { recursive: true, force: true });
 
-/** A task written to a folder, and ways to do plans in fresh copies of its inputs. */
+/** A task written to a folder, and fresh copies of its inputs to do plans in. */
 interface Bench {
   task: SetTask;
   directory: string;
-  workspace(name: string): string;
-  look(workspace: string): Promise<Graded>;
-  grade(name: string, steps: readonly Step[]): Promise<Graded>;
+  reward: string;
+  /** @returns the path of a workspace in which the steps were done */
+  workspace(name: string, steps?: readonly Step[]): string;
 }
 
 function openBench(task: SetTask, root: string): Bench {
   const directory = join(root, task.id);
   writeSetTask(task, join(directory, 'task'));
-  const look = (path: string): Promise<Graded> => runReward(join(directory, 'task', 'reward'), path);
-  const workspace = (name: string): string => {
-    const path = join(directory, name);
-    mkdirSync(path);
-    if (existsSync(join(directory, 'task', 'input_files')))
-      cpSync(join(directory, 'task', 'input_files'), path, { recursive: true });
-    return path;
-  };
+  const inputs = join(directory, 'task', 'input_files');
   return {
     task,
     directory,
-    workspace,
-    look,
-    grade: (name, steps) => {
-      const path = workspace(name);
+    reward: join(directory, 'task', 'reward'),
+    workspace: (name, steps = []) => {
+      const path = join(directory, name);
+      mkdirSync(path);
+      if (existsSync(inputs)) cpSync(inputs, path, { recursive: true });
       applySteps(path, steps);
-      return look(path);
+      return path;
     },
   };
 }
@@ -78,20 +72,24 @@ function spoil(path: string, right: string, leaf: unknown, depth = Infinity): st
     .join('\n');
 }
 
-async function expectAcceptable({ task, grade }: Bench): Promise<void> {
+/** The reference through `reward.sh`, as it is used; the others by the same `grade` in one process. */
+async function expectAcceptable({ task, reward, workspace }: Bench): Promise<void> {
   const wrongs = Object.entries(task.wrong);
-  const [reference, untouched, ...wrong] = await Promise.all([
-    grade('reference', task.reference.steps),
-    grade('untouched', []),
-    ...wrongs.map(([name, plan]) => grade(`wrong-${name}`, plan.steps)),
+  const [reference, [untouched, ...wrong]] = await Promise.all([
+    runReward(reward, workspace('reference', task.reference.steps)),
+    gradeEach(reward, [
+      workspace('untouched'),
+      ...wrongs.map(([name, plan]) => workspace(`wrong-${name}`, plan.steps)),
+    ]),
   ]);
-  expect(reference!.reward, `${task.id} ${JSON.stringify(reference!.scores)}`).toBe(1);
+  expect(reference.reward, `${task.id} ${JSON.stringify(reference.scores)}`).toBe(1);
   const touched = Object.entries(untouched!.scores).filter(([, score]) => score !== 0);
   expect(touched, task.id).toEqual([]);
   expect(Object.keys(untouched!.scores).length).toBeGreaterThanOrEqual(4);
+  expect(wrong.length, task.id).toBeGreaterThanOrEqual(3);
   wrong.forEach((graded, i) => {
     expect(graded.reward, `${task.id} ${wrongs[i]![0]}`).toBeLessThan(1);
-    expect(Object.keys(graded.scores)).toEqual(Object.keys(reference!.scores));
+    expect(Object.keys(graded.scores)).toEqual(Object.keys(reference.scores));
   });
 }
 
@@ -144,24 +142,28 @@ describe.each(['base', 'hard'] as const)('set %s', (level) => {
           ['leaves-null', (path, right) => writeFileSync(path, spoil(path, right, null))],
           ['values-as-objects', (path, right) => writeFileSync(path, spoil(path, right, { a: [1] }, 1))],
         ];
-        const keys = Object.keys((await bench.grade('plain', [])).scores);
-        await Promise.all(
-          rubbish.map(async ([name, put]) => {
-            const path = bench.workspace(`rubbish-${name}`);
-            for (const output of outputs) {
-              const full = join(path, output.path);
-              rmSync(full, { recursive: true, force: true });
-              mkdirSync(dirname(full), { recursive: true });
-              put(full, output.content);
-            }
-            const { scores, reward } = await bench.look(path);
-            expect(Object.keys(scores), name).toEqual(keys);
-            expect(reward, name).toBeLessThan(1);
-          }),
-        );
+        const spoilt = rubbish.map(([name, put]) => {
+          const path = bench.workspace(`rubbish-${name}`);
+          for (const output of outputs) {
+            const full = join(path, output.path);
+            rmSync(full, { recursive: true, force: true });
+            mkdirSync(dirname(full), { recursive: true });
+            put(full, output.content);
+          }
+          return path;
+        });
         const empty = join(bench.directory, 'empty');
         mkdirSync(empty);
-        expect((await bench.look(empty)).reward).toBe(0);
+        const [nothing, plain, ...graded] = await gradeEach(bench.reward, [
+          empty,
+          bench.workspace('plain'),
+          ...spoilt,
+        ]);
+        expect(nothing!.reward).toBe(0);
+        graded.forEach(({ scores, reward }, i) => {
+          expect(Object.keys(scores), rubbish[i]![0]).toEqual(Object.keys(plain!.scores));
+          expect(reward, rubbish[i]![0]).toBeLessThan(1);
+        });
       });
   });
 
