@@ -4,7 +4,7 @@ import type { EngineFacts } from '@treeward/policy';
 import type { Identity, Json, RecordWriter } from '@treeward/telemetry';
 import type { GrownPrompt } from './conversation.js';
 import type { Outcome } from './exchange.js';
-import { messageKey, MessageKeys } from './message-key.js';
+import { messageKey, MessageKeys, sameMessage } from './message-key.js';
 import { MessageLog } from './message-log.js';
 import type { Turn } from './turn.js';
 
@@ -53,7 +53,8 @@ export type RecordSink = Pick<RecordWriter, 'append' | 'tokens' | 'logprobs'>;
 export class CallRecorder {
   readonly #writer: RecordSink;
   readonly #canonical = new MessageLog();
-  readonly #raw = new MessageLog();
+  /** Of what the harness said before it was made canonical; null as long as the two never differed. */
+  #raw: MessageLog | null = null;
   readonly #rawKeys = new MessageKeys();
   readonly #toolsSeen = new Set<string>();
   #engineKnown = false;
@@ -76,9 +77,10 @@ export class CallRecorder {
       messages.length === request.messages.length &&
       messages.every((message, i) => message === request.messages[i]);
     const rawKeys = untouched ? keys : this.#rawKeys.of(request.messages);
-    const canonical = this.#canonical.add(call, messages, keys);
-    const raw = this.#raw.add(call, request.messages, rawKeys);
     const same = untouched || (rawKeys.length === keys.length && rawKeys.every((key, i) => key === keys[i]));
+    if (!same) this.#raw ??= this.#canonical.fork();
+    const canonical = this.#canonical.add(call, messages, keys);
+    const raw = this.#raw?.add(call, request.messages, rawKeys);
     const first = !this.#toolsSeen.has(toolsHash);
     this.#toolsSeen.add(toolsHash);
     this.#writer.append({
@@ -90,7 +92,7 @@ export class CallRecorder {
       bodyHash: arrived.bodyHash,
       ...(identity && { identity }),
       messages: canonical,
-      ...(!same && { raw }),
+      ...(!same && { raw: raw! }),
       tools: { hash: toolsHash, ...(first && { specs: json(request.tools) }) },
       requested: json(request.requested),
       unknown: request.unknown,
@@ -112,10 +114,14 @@ export class CallRecorder {
     });
   }
 
-  /** `returned` is the reply as the harness will send it back, canonicalised. */
-  sampled(call: number, turn: Turn, returned: Message): void {
-    this.#canonical.reply(call, messageKey(returned));
-    this.#raw.reply(call, messageKey({ role: 'assistant', parts: turn.parts }));
+  /** `returned` is the reply as the harness will send it back, canonicalised. Gives its key. */
+  sampled(call: number, turn: Turn, returned: Message): string {
+    const key = messageKey(returned);
+    const said = { role: 'assistant' as const, parts: turn.parts };
+    const saidKey = sameMessage(said, returned) ? key : messageKey(said);
+    if (saidKey !== key) this.#raw ??= this.#canonical.fork();
+    this.#canonical.reply(call, key);
+    this.#raw?.reply(call, saidKey);
     this.#writer.append({
       type: 'call.sampled',
       call,
@@ -131,6 +137,7 @@ export class CallRecorder {
         ...(turn.malformed !== undefined && { malformed: turn.malformed }),
       },
     });
+    return key;
   }
 
   end(call: number, outcome: Outcome): void {

@@ -317,8 +317,8 @@ export class CallRunner {
     turn.parts = parts;
     const message: Message = { role: 'assistant', parts };
     const returned = this.#context.canonicalise([message])[0] ?? message;
-    this.#recorder.sampled(call, turn, returned);
-    this.#conversation.reply(call, returned, turn.tokens);
+    const key = this.#recorder.sampled(call, turn, returned);
+    this.#conversation.reply(call, returned, turn.tokens, key);
   }
 
   #failed(error: unknown, dialect: Dialect, { exchange, stop }: Live): Promise<Outcome> {

@@ -4,7 +4,7 @@ import { extendTokenHash, finishTokenHash, type CallPrompt } from '@treeward/tel
 import type { EncodedText } from './encoded-text.js';
 import { manifestHash, messageKey } from './message-key.js';
 import { ShownKeys } from './shown-keys.js';
-import { extendPath, pathAt, pathIds, type TokenPath } from './token-path.js';
+import { extendPath, pathAt, pathIds, type KnownIds, type TokenPath } from './token-path.js';
 
 /** A prompt and how it grew out of an earlier call's tokens. */
 export interface GrownPrompt {
@@ -53,6 +53,8 @@ export class Conversation {
   /** By key, whether the template shows the message: known texts need not be encoded again to find that out. */
   readonly #shows = new Map<string, boolean>();
   readonly #shown = new ShownKeys();
+  /** The last prompt's: the next one mostly goes on from it. */
+  #last: KnownIds | null = null;
 
   /** @param options.graft false: never keep ids of an earlier call. @default true */
   constructor(template: ChatTemplate, encoded: EncodedText, { graft = true } = {}) {
@@ -84,11 +86,10 @@ export class Conversation {
       .map((position) => ({ message: messages[position]!, position, key: messageKeys[position]! }));
     const keptMessages = keptShown === 0 ? 0 : (tail[0]?.position ?? messages.length);
     const newKeys = keys.slice(match?.kept ?? 0);
-    const { generation } = this.#template;
 
     if (match && match.at === 'messages' && newKeys.length === 0) {
       const path = this.#calls.get(match.call)!.prompt;
-      const ids = pathIds(path, generation);
+      const ids = this.#idsOf(path);
       const graft = { reason: 'same-prompt' as const, keptMessages };
       const hash = this.#hashOf(path);
       return { path, hash, ids, parent: match.call, keptIds: ids.length, graft, match, newKeys };
@@ -107,7 +108,7 @@ export class Conversation {
     return {
       path,
       hash: this.#hashOf(path),
-      ids: pathIds(path, generation),
+      ids: this.#idsOf(path),
       parent: grafted ? match.call : null,
       keptIds: grafted ? kept!.end : 0,
       graft,
@@ -122,10 +123,12 @@ export class Conversation {
     this.#calls.set(call, { prompt: path, whole: null });
   }
 
-  /** `message` is the reply in the form in which the harness will send it back, canonicalised. */
-  reply(call: number, message: Message, sampled: Int32Array): void {
+  /**
+   * `message` is the reply in the form in which the harness will send it back, canonicalised.
+   * @param key of `message`, where it is known
+   */
+  reply(call: number, message: Message, sampled: Int32Array, key: string = messageKey(message)): void {
     const tokens = this.#calls.get(call)!;
-    const key = messageKey(message);
     const ids = new Int32Array(this.#template.generation.length + sampled.length);
     ids.set(this.#template.generation);
     ids.set(sampled, this.#template.generation.length);
@@ -153,6 +156,13 @@ export class Conversation {
   #pathOf({ call, kept }: PrefixMatch): TokenPath {
     const { prompt, whole } = this.#calls.get(call)!;
     return pathAt(whole ?? prompt, kept);
+  }
+
+  /** With the generation mark behind them. */
+  #idsOf(path: TokenPath): Int32Array {
+    const ids = pathIds(path, this.#template.generation, this.#last);
+    this.#last = { path, ids };
+    return ids;
   }
 
   #hashOf(path: TokenPath): string {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { encodeServerEvent, type Dialect, type Reply, type ReplyMeta } from '@treeward/messages';
+import { encodeServerEvent, type Dialect, type Reply, type ReplyMeta, type ServerEvent } from '@treeward/messages';
 import type { CallEnd } from '@treeward/telemetry';
 
 export type Outcome = Pick<CallEnd, 'firstByte' | 'delivery' | 'cause' | 'status' | 'sent'>;
@@ -113,7 +113,7 @@ export class Exchange {
     }
     let text: string;
     if (this.#stream && this.#response.headersSent) {
-      text = this.#dialect.errorEvents(body, this.#stream, this.#beats).map(encodeServerEvent).join('');
+      text = encoded(this.#dialect.errorEvents(body, this.#stream, this.#beats));
     } else {
       // Both vendors' clients look at this header before they try again.
       if (options.retry === false) this.#response.setHeader('x-should-retry', 'false');
@@ -144,21 +144,28 @@ export class Exchange {
   }
 
   #open(meta: ReplyMeta): void {
-    if (this.#response.headersSent) return;
+    const opening = this.#opening(meta);
+    if (opening !== '') void this.#write(opening);
+  }
+
+  /** Sets the head of a stream and gives what opens it; nothing where it is open. */
+  #opening(meta: ReplyMeta): string {
+    if (this.#response.headersSent) return '';
     this.#response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
     });
-    void this.#write(this.#dialect.opening(meta).map(encodeServerEvent).join(''));
+    return encoded(this.#dialect.opening(meta));
   }
 
+  /** The opening goes out with the first events when the reply came before the client had to be told to wait. */
   #events(reply: Reply, opened: ReplyMeta): Piece[] {
-    this.#open(opened);
     const { id, model, parts, stop, usage, form } = reply;
     const told = { id, model, parts, stop, usage, created: opened.created!, ...(form && { form }) };
-    return this.#dialect
-      .events(told, this.#beats)
-      .map((event) => ({ text: encodeServerEvent(event), events: 1 }));
+    const events = this.#dialect.events(told, this.#beats);
+    const pieces = events.map((event) => ({ text: encodeServerEvent(event), events: 1 }));
+    const opening = this.#opening(opened);
+    return opening === '' ? pieces : [{ text: opening, events: 0 }, ...pieces];
   }
 
   /** Sets the head of a JSON answer and gives its body. */
@@ -212,6 +219,8 @@ export class Exchange {
     });
   }
 }
+
+const encoded = (events: readonly ServerEvent[]): string => events.map(encodeServerEvent).join('');
 
 function packed(parts: readonly Piece[]): Piece[] {
   const pieces: Piece[] = [];

@@ -54,7 +54,7 @@ export class MessageKeys {
 }
 
 /** Whether two messages are equal in all that a key tells; it may say no to some that are. */
-function sameMessage(a: Message, b: Message): boolean {
+export function sameMessage(a: Message, b: Message): boolean {
   switch (a.role) {
     case 'assistant':
       return b.role === 'assistant' && sameParts(a.parts, b.parts);
@@ -66,6 +66,7 @@ function sameMessage(a: Message, b: Message): boolean {
 }
 
 function sameParts(a: readonly ReplyPart[], b: readonly ReplyPart[]): boolean {
+  if (a === b) return true;
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) {
     const [one, other] = [a[i]!, b[i]!];

@@ -6,7 +6,16 @@ const json = (value: unknown): Json => value as Json;
 
 /** Message lists as deltas against the earlier call that shares the most of them. */
 export class MessageLog {
-  readonly #index = new PrefixIndex();
+  readonly #index: PrefixIndex;
+
+  constructor(index = new PrefixIndex()) {
+    this.#index = index;
+  }
+
+  /** A log that has seen the same calls. */
+  fork(): MessageLog {
+    return new MessageLog(this.#index.clone());
+  }
 
   add(call: number, messages: readonly Message[], keys: readonly string[]): MessagesDelta {
     const match = this.#index.find(keys);

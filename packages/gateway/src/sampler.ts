@@ -25,6 +25,9 @@ export interface SamplerLimits {
   attemptMs: number;
 }
 
+/** How long a stopped call waits for the tokens that were sampled so far. An engine that hangs gives none. */
+const STOP_PATIENCE_MS = 2000;
+
 const codeOf = (error: unknown): string => String((error as { code?: unknown } | null)?.code ?? '');
 
 /** HTTP status that an upstream's error carries in its data; 0 when it carries none. */
@@ -111,17 +114,28 @@ export class Sampler {
     }
   }
 
-  /** One try. An engine that says nothing is left after a while; when the caller stops, its signal ends the work. */
+  /**
+   * One try. An engine that says nothing is left after a while; when the caller stops, its signal ends the work, and
+   * one that does not heed it is left too.
+   */
   #attempt<T>(work: (signal: AbortSignal) => Promise<T>, stop?: CallStop): Promise<T> {
     const { attemptMs } = this.#limits;
     const ended = new AbortController();
     return new Promise<T>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        const late = new TreewardError('GATEWAY_E_ENGINE_SLOW', `no answer within ${attemptMs} ms`);
-        ended.abort(late);
-        if (!stop?.reason) reject(late);
-      }, attemptMs);
-      const forget = stop?.onStop((reason) => ended.abort(reason));
+      const leave = (error: Error): void => {
+        over();
+        ended.abort(error);
+        reject(error);
+      };
+      let timer = setTimeout(
+        () => leave(new TreewardError('GATEWAY_E_ENGINE_SLOW', `no answer within ${attemptMs} ms`)),
+        attemptMs,
+      );
+      const forget = stop?.onStop((reason) => {
+        ended.abort(reason);
+        clearTimeout(timer);
+        timer = setTimeout(() => leave(reason), STOP_PATIENCE_MS);
+      });
       const over = (): void => {
         clearTimeout(timer);
         forget?.();

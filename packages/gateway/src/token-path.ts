@@ -33,11 +33,23 @@ export function pathAt(path: TokenPath, depth: number): TokenPath {
   return link;
 }
 
-/** All ids of the path, then `tail`. */
-export function pathIds(path: TokenPath, tail: Int32Array): Int32Array {
+/** The ids of a path, kept so that a path that goes on from it need not be walked to its beginning. */
+export interface KnownIds {
+  path: TokenPath;
+  /** Those of the path, and perhaps more behind them. */
+  ids: Int32Array;
+}
+
+/** All ids of the path, then `tail`. What the path has in common with `known` is copied in one piece. */
+export function pathIds(path: TokenPath, tail: Int32Array, known: KnownIds | null = null): Int32Array {
   const out = new Int32Array(path.end + tail.length);
   out.set(tail, path.end);
+  const depth = known?.path.depth ?? 0;
   for (let link: TokenPath | null = path; link; link = link.before) {
+    if (link.depth === depth && link === known!.path) {
+      out.set(known!.ids.subarray(0, link.end));
+      break;
+    }
     const { ids } = link;
     const start = link.end - ids.length;
     // Most links are short, and a call of `set` costs more than they do.

@@ -74,6 +74,30 @@ describe('PrefixIndex', () => {
     );
   });
 
+  it('goes two ways from a clone on, each like an index that was told all of it', () => {
+    const put = (index: PrefixIndex, calls: readonly Stored[], from: number): void =>
+      calls.forEach(({ messages, reply }, i) => {
+        index.add(from + i, messages);
+        if (reply !== null) index.addReply(from + i, reply);
+      });
+    const lists = fc.array(stored, { maxLength: 6 });
+    fc.assert(
+      fc.property(lists, lists, lists, fc.array(key, { maxLength: 8 }), (before, one, other, keys) => {
+        const index = new PrefixIndex();
+        put(index, before, 0);
+        const clone = index.clone();
+        put(index, one, before.length);
+        put(clone, other, before.length);
+        for (const [made, after] of [[index, one] as const, [clone, other] as const]) {
+          const whole = new PrefixIndex();
+          put(whole, [...before, ...after], 0);
+          expect(made.find(keys)).toEqual(whole.find(keys));
+          expect(made.size).toBe(whole.size);
+        }
+      }),
+    );
+  });
+
   it('prefers the newest of equal calls and of equal replies', () => {
     const index = new PrefixIndex();
     for (const call of [0, 1, 2]) index.add(call, ['u']);

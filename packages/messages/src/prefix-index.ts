@@ -24,11 +24,11 @@ export class PrefixIndex {
   readonly #symbols = new Map<string, number>();
   readonly #edges = new Map<number, number>();
   // One entry per node.
-  readonly #parent: number[] = [NONE];
-  readonly #depth: number[] = [0];
-  readonly #owner: number[] = [NONE];
-  readonly #endMessages: number[] = [NONE];
-  readonly #endReply: number[] = [NONE];
+  #parent: number[] = [NONE];
+  #depth: number[] = [0];
+  #owner: number[] = [NONE];
+  #endMessages: number[] = [NONE];
+  #endReply: number[] = [NONE];
   /** The keys that `find` last walked along, and the nodes behind each: the next call is mostly the same and some more. */
   readonly #walkedKeys: string[] = [];
   readonly #walkedNodes: number[] = [];
@@ -38,6 +38,20 @@ export class PrefixIndex {
   /** Calls added so far. */
   get size(): number {
     return this.#calls.size;
+  }
+
+  /** Holds the same calls; what is added to one afterwards is not in the other. */
+  clone(): PrefixIndex {
+    const copy = new PrefixIndex();
+    for (const [key, symbol] of this.#symbols) copy.#symbols.set(key, symbol);
+    for (const [edge, node] of this.#edges) copy.#edges.set(edge, node);
+    for (const [call, entry] of this.#calls) copy.#calls.set(call, { ...entry });
+    copy.#parent = [...this.#parent];
+    copy.#depth = [...this.#depth];
+    copy.#owner = [...this.#owner];
+    copy.#endMessages = [...this.#endMessages];
+    copy.#endReply = [...this.#endReply];
+    return copy;
   }
 
   /**
