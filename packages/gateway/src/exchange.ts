@@ -1,5 +1,11 @@
 import type { ServerResponse } from 'node:http';
-import { encodeServerEvent, type Dialect, type Reply, type ReplyMeta, type ServerEvent } from '@treeward/messages';
+import {
+  encodeServerEvent,
+  type Dialect,
+  type Reply,
+  type ReplyMeta,
+  type ServerEvent,
+} from '@treeward/messages';
 import type { CallEnd } from '@treeward/telemetry';
 
 export type Outcome = Pick<CallEnd, 'firstByte' | 'delivery' | 'cause' | 'status' | 'sent'>;
