@@ -111,7 +111,7 @@ describe('complaints about PinchBench and what we do', () => {
     ]);
   });
 
-  it('#56 #329 sessions and new_session are ignored: they are read (played: sessions.test.ts)', () => {
+  it('#56 #329 sessions and new_session are ignored: they are read (played: packages/rollout, sessions.test.ts)', () => {
     const task = pinchbench('sessions: [{prompt: one}, {prompt: two, new_session: true}]\n');
     expect(task.sessions!.map(({ prompt, newSession }) => [prompt, newSession])).toEqual([
       ['one', false],

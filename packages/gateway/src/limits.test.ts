@@ -136,4 +136,16 @@ describe('limits', () => {
     await test.gateway.close('one');
     expect(ends(rollout)).toMatchObject([{ cause: 'engine', delivery: 'none' }]);
   });
+
+  it('an engine that does not even heed that it should stop does not hold a rollout that is closed', async () => {
+    test = testGateway();
+    const rollout = await test.open('one');
+    await rollout.ask({ body });
+    test.engine.sample = () => new Promise(() => undefined);
+    const asked = rollout.ask({ body }).catch(() => null);
+    await expect.poll(async () => (await test.gateway.status('one')).pending).toBe(1);
+    await test.gateway.close('one');
+    await asked;
+    expect(ends(rollout).at(-1)).toMatchObject({ call: 1, delivery: 'none' });
+  });
 });

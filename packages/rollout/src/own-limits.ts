@@ -1,12 +1,31 @@
 import { TreewardError } from '@treeward/base';
 import type { EndpointSummary } from '@treeward/gateway';
 import type { RunResult, Sandbox } from '@treeward/sandbox';
-import type { RolloutResult, RolloutSpec } from './types.js';
+import type { ModelHealth, RolloutResult, RolloutSpec } from './types.js';
 
 /** A turn of a harness may take several model calls: retries, titles, sub-agents. */
 export const MAX_CALLS_PER_TURN = 3;
 
 type Fault = NonNullable<RolloutResult['fault']>;
+
+/**
+ * The wall clock goes on while a harness waits for a model that is away. Who ran out of time then did not by its own doing.
+ * @param before `awayMs` at the rollout's start
+ * @throws TreewardError ENGINE_E_AWAY
+ */
+export async function assertModelWasThere(
+  model: ModelHealth,
+  before: number,
+  pending: () => Promise<number>,
+): Promise<void> {
+  const away = Math.round(model.awayMs() - before);
+  if (away > 0) {
+    throw new TreewardError('ENGINE_E_AWAY', `time ran out, and for ${away} ms of it the model was away`);
+  }
+  if ((await pending()) > 0 && !(await model.answers())) {
+    throw new TreewardError('ENGINE_E_AWAY', 'time ran out on a call to an engine that does not answer');
+  }
+}
 
 /** Which limit of ours the agent ran into, if any: its own doing, so what it left is judged, and it is counted apart. */
 export function exceededLimit(

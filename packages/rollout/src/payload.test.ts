@@ -6,6 +6,7 @@ const task: Task = {
   id: 't',
   directory: '/',
   query: 'do it',
+  sessions: [{ prompt: 'do it', newSession: false }],
   inputFiles: null,
   rewardDirectory: '/',
   metadata: { a: 1 },

@@ -80,4 +80,17 @@ describe('RolloutPool', () => {
     );
     expect(results.map((result) => result.rolloutId)).toEqual(ids);
   });
+
+  it('starts nothing more when the model is lost, and says why', async () => {
+    const { deps, opened } = brokenMachine('GATEWAY_E_CLOSED');
+    const gone = new AbortController();
+    const model = { lost: gone.signal, awayMs: () => 0, answers: async () => false };
+    const task = writeFakeTask();
+    const all = new RolloutPool({ ...deps, model }, { concurrency: 1, retries: 0 }).run(
+      ['a', 'b', 'c'].map((id) => spec(id, task)),
+      () => gone.abort(new TreewardError('PROCESS_E_RESTARTS', 'as the test wants it')),
+    );
+    await expect(all).rejects.toMatchObject({ code: 'PROCESS_E_RESTARTS' });
+    expect(opened).toEqual(['a']);
+  });
 });

@@ -33,7 +33,10 @@ export class RolloutPool implements RolloutQueue {
     this.#memory = options.memory ?? {};
   }
 
-  /** Results come back in the order of `specs`; `onDone` is called in the order of completion. */
+  /**
+   * Results come back in the order of `specs`; `onDone` is called in the order of completion.
+   * @throws TreewardError the reason why the model is lost, after what was in flight has ended
+   */
   async run(
     specs: readonly RolloutSpec[],
     onDone: (result: RolloutResult) => void,
@@ -47,6 +50,9 @@ export class RolloutPool implements RolloutQueue {
       [...new Set(specs.map(({ harness }) => harness))].map((name) => [name, memoryOf(name)]),
     );
     let inFlight = 0;
+    const lost = this.#deps.model?.lost;
+    const signals = [options.signal, lost].filter((one) => one !== undefined);
+    const signal = signals.length > 0 ? AbortSignal.any(signals) : undefined;
 
     await new Promise<void>((resolve, reject) => {
       const next = (): void => {
@@ -65,7 +71,7 @@ export class RolloutPool implements RolloutQueue {
           inFlight++;
           admission.enter(limits.get(spec.harness)!);
           running.set(spec.harness, (running.get(spec.harness) ?? 0) + 1);
-          this.#one(spec, options.signal)
+          this.#one(spec, signal)
             .then((result) => {
               results[index] = result;
               onDone(result);
@@ -80,6 +86,7 @@ export class RolloutPool implements RolloutQueue {
       };
       next();
     });
+    if (!options.signal?.aborted) lost?.throwIfAborted();
     return results;
   }
 

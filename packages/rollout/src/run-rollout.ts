@@ -20,11 +20,18 @@ import type { RunResult, Sandbox, SandboxProvider } from '@treeward/sandbox';
 import { appendEvents, type RecordEvent } from '@treeward/telemetry';
 import { lastConversation } from './conversation.js';
 import { FAULTS, faultOf } from './faults.js';
-import { blameMemory, collectWorkspace, exceededLimit, MAX_CALLS_PER_TURN } from './own-limits.js';
+import {
+  assertModelWasThere,
+  blameMemory,
+  collectWorkspace,
+  exceededLimit,
+  MAX_CALLS_PER_TURN,
+} from './own-limits.js';
 import { rewardPayload } from './payload.js';
+import { playSessions } from './sessions.js';
 import { settle } from './settle.js';
 import { loadTask } from './task.js';
-import type { Grader, RolloutResult, RolloutSpec, Task } from './types.js';
+import type { Grader, ModelHealth, RolloutResult, RolloutSpec, Task } from './types.js';
 import { toolExec, WorkspaceWitness } from './witness.js';
 
 export interface RolloutDeps {
@@ -36,6 +43,8 @@ export interface RolloutDeps {
   folder(rolloutId: string): RolloutFolder;
   /** Record every command that runs inside (strace). @default false */
   trace?: boolean;
+  /** Tells apart who ran out of time and who was kept waiting; ends everything when it is lost. @default always well */
+  model?: ModelHealth;
 }
 
 /**
@@ -55,6 +64,7 @@ export async function runRollout(
   const result = blankResult(spec);
   const started = performance.now();
   try {
+    signal?.throwIfAborted();
     const task = loadTask(spec.task);
     const adapter = adapterByName(spec.harness);
     mkdirSync(folder.root, { recursive: true });
@@ -93,6 +103,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     return ms;
   };
 
+  const awayBefore = deps.model?.awayMs() ?? 0;
   mkdirSync(socketDirectory, { recursive: true, mode: 0o755 });
   const { key } = await deps.gateway.open({
     rolloutId: spec.rolloutId,
@@ -131,24 +142,29 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       ...(task.mcp && { mcpServers: task.mcp.servers }),
     };
     await adapter.prepare(sandbox.session(), endpoint, harnessTask);
-    const command = adapter.command(sandbox.session(), installed, harnessTask, endpoint);
     const witness = new WorkspaceWitness(deps.gateway, spec.rolloutId, sandbox);
     witness.watch();
     result.time.start = lap();
 
     const inside = sandbox;
-    const run = await inside
-      .run(command.argv, {
-        ...command.run,
+    const run = await playSessions(
+      { adapter, installed, sandbox, endpoint, task: harnessTask, sessions: task.sessions },
+      {
         timeout: spec.limits.wallMs,
         signal: AbortSignal.any([witness.lost, ...(signal ? [signal] : [])]),
-      })
-      .catch((error: unknown) =>
-        blameMemory(error, inside, async () => (await deps.gateway.status(spec.rolloutId)).calls),
-      );
+      },
+    ).catch((error: unknown) =>
+      blameMemory(error, inside, async () => (await deps.gateway.status(spec.rolloutId)).calls),
+    );
     result.time.harness = lap();
     recordExit(result, run);
     signal?.throwIfAborted();
+    if (run.timedOut && deps.model)
+      await assertModelWasThere(
+        deps.model,
+        awayBefore,
+        async () => (await deps.gateway.status(spec.rolloutId)).pending,
+      );
 
     await settle(deps.gateway, spec.rolloutId);
     const summary = await deps.gateway.close(spec.rolloutId);

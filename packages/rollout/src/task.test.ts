@@ -32,6 +32,20 @@ describe('loadTask', () => {
     expect(loadTask(directory).inputFiles).toBe(join(directory, 'input_files'));
   });
 
+  it('reads what the user says later', () => {
+    const sessions = '[{"prompt":"and that"},{"prompt":"anew","new_session":true}]';
+    const task = loadTask(folder(`{"task_id":"t","user_query":"do it","sessions":${sessions}}`));
+    expect(task.sessions).toEqual([
+      { prompt: 'do it', newSession: false },
+      { prompt: 'and that', newSession: false },
+      { prompt: 'anew', newSession: true },
+    ]);
+    expect(codeOf(() => loadTask(folder('{"task_id":"t","user_query":"x","sessions":[{}]}')))).toEqual([
+      'TASK_E_ENTRY',
+      'sessions.0.prompt',
+    ]);
+  });
+
   it('reads tools of its own, and names what is wrong with them', () => {
     const directory = folder('{"task_id":"t","user_query":"x"}');
     mkdirSync(join(directory, 'mcp'));

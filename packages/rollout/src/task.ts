@@ -8,6 +8,10 @@ import type { Task } from './types.js';
 const dataEntry = z.object({
   task_id: z.string().min(1),
   user_query: z.string().min(1),
+  /** Beyond the format: what the user says later, after the agent has ended. */
+  sessions: z
+    .array(z.object({ prompt: z.string().min(1), new_session: z.boolean().default(false) }))
+    .nullish(),
   input_mount_dir: z.string().nullish(),
   metadata: z.record(z.string(), z.unknown()).nullish(),
 });
@@ -16,7 +20,7 @@ const isDirectory = (path: string): boolean => existsSync(path) && statSync(path
 
 /**
  * Loads a task directory in the ClawGym RL format: `data_entry.json`, optional `input_files/`, `reward/reward.sh`; beyond
- * the format, optional `mcp/` (task-mcp.ts). @throws TreewardError TASK_E_MISSING, TASK_E_ENTRY, TASK_E_REWARD, TASK_E_MCP naming the file and field
+ * the format, optional `mcp/` (task-mcp.ts) and `sessions`: further prompts, each a run of the harness after the first. @throws TreewardError TASK_E_MISSING, TASK_E_ENTRY, TASK_E_REWARD, TASK_E_MCP naming the file and field
  */
 export function loadTask(path: string): Task {
   const directory = resolve(path);
@@ -34,7 +38,7 @@ export function loadTask(path: string): Task {
     throw new TreewardError('TASK_E_ENTRY', `${file}: field ${field}: ${issue?.message ?? 'not valid'}`, {
       data: { file, field },
       hints: [
-        'the fields are task_id, user_query, input_mount_dir?, metadata? (design: ClawGym RL task directory)',
+        'the fields are task_id, user_query, sessions?, input_mount_dir?, metadata? (design: ClawGym RL task directory)',
       ],
     });
   }
@@ -50,6 +54,10 @@ export function loadTask(path: string): Task {
     id: parsed.data.task_id || basename(directory),
     directory,
     query: parsed.data.user_query,
+    sessions: [
+      { prompt: parsed.data.user_query, newSession: false },
+      ...(parsed.data.sessions ?? []).map(({ prompt, new_session: newSession }) => ({ prompt, newSession })),
+    ],
     inputFiles: isDirectory(inputFiles) ? inputFiles : null,
     rewardDirectory,
     metadata: parsed.data.metadata ?? {},

@@ -2,11 +2,20 @@ import type { SandboxTier } from '@treeward/sandbox';
 import type { FaultKind } from './faults.js';
 import type { TaskMcp } from './task-mcp.js';
 
+/** One run of the harness: it goes on with the conversation before it, or begins another one. */
+export interface TaskSession {
+  prompt: string;
+  newSession: boolean;
+}
+
 /** A task directory in the ClawGym RL format, loaded. */
 export interface Task {
   id: string;
   directory: string;
+  /** The first prompt. */
   query: string;
+  /** At least one; the first has `query`. */
+  sessions: readonly TaskSession[];
   /** Absent when the task starts from an empty workspace. */
   inputFiles: string | null;
   rewardDirectory: string;
@@ -50,6 +59,16 @@ export interface RolloutResult {
   /** Milliseconds by phase. */
   time: { total: number; start: number; harness: number; settle: number; verify: number };
   cpuSeconds: { harness: number; verifier: number };
+}
+
+/** What serves the model, as far as it knows how it is. A child-process stack is one. */
+export interface ModelHealth {
+  /** Aborted, with the reason, when it is gone for good: no rollout can run any more. */
+  readonly lost: AbortSignal;
+  /** Milliseconds so far in which it was away. */
+  awayMs(): number;
+  /** Whether it answers now; one that hangs does not. */
+  answers(): Promise<boolean>;
 }
 
 /** Hands rollouts to workers. Idempotent by `rolloutId`; results by reference (the rollout's folder). */

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { randomStream, readJson, RunFolder } from '@treeward/base';
-import { RolloutPool, SandboxGrader, type RolloutResult } from '@treeward/rollout';
+import type { RolloutResult } from '@treeward/rollout';
 import { BubblewrapProvider, leftoverFolders } from '@treeward/sandbox';
 import { Stack } from './processes/stack.js';
 import { planSoak, scriptsOf } from './soak/soak-plan.js';
+import { stackPool } from './stack-pool.js';
 import { brokenRecords, judgeFaults, printFaults, type FaultRow } from './testing/faults/fault-table.js';
 import { LocalMachine, template } from './testing/faults/local-machine.js';
 import { runCli, startCli } from './testing/run-cli.js';
@@ -30,78 +31,86 @@ function expectWhole(row: FaultRow, equal = row.planned): void {
   expect(row).toMatchObject({ lost: 0, twice: 0, fakeZeros: 0, equal });
 }
 
-async function play(name: string, disturb?: (stack: Stack, done: number) => void): Promise<RolloutResult[]> {
+const planned = new RunFolder(join(work, 'plan'));
+const specs = planSoak(planned, shape);
+const stack = new Stack({
+  runDirectory: planned.root,
+  template,
+  engine: { kind: 'scripted', scripts: scriptsOf(planned), template },
+});
+const sandboxes = new BubblewrapProvider({ run: 'faults' });
+
+/** All rollouts once, in a folder of their own; `disturb` hears when one is done, and at the start. */
+async function play(name: string, disturb?: (done: number) => void): Promise<RolloutResult[]> {
   const run = new RunFolder(join(work, name));
-  const specs = planSoak(run, shape);
-  const engine = { kind: 'scripted' as const, scripts: scriptsOf(run), template };
-  const stack = new Stack({ runDirectory: run.root, template, engine });
-  const sandboxes = new BubblewrapProvider({ run: name });
-  try {
-    await stack.start();
-    const pool = new RolloutPool(
-      {
-        gateway: stack.gateway,
-        sandboxes,
-        grader: new SandboxGrader(sandboxes),
-        socketRoot: stack.socketRoot,
-        folder: (id) => run.rollout(id),
-      },
-      { concurrency: 3, retries: 4 },
-    );
-    let done = 0;
-    const counted: RolloutResult[] = [];
-    disturb?.(stack, 0);
-    await pool.run(specs, (result) => {
-      counted.push(result);
-      disturb?.(stack, ++done);
-    });
-    expect(
-      brokenRecords(
-        run,
-        counted.map(({ rolloutId }) => rolloutId),
-      ),
-    ).toEqual([]);
-    return counted;
-  } finally {
-    await stack.close();
-    await sandboxes.close();
-  }
+  const pool = stackPool(stack, sandboxes, run, { concurrency: 3, retries: 4 });
+  let done = 0;
+  const counted: RolloutResult[] = [];
+  disturb?.(0);
+  await pool.run(specs, (result) => {
+    counted.push(result);
+    disturb?.(++done);
+  });
+  expect(
+    brokenRecords(
+      run,
+      counted.map(({ rolloutId }) => rolloutId),
+    ),
+  ).toEqual([]);
+  return counted;
 }
 
 const ids = (): string[] => [...undisturbed.keys()].sort(); // as planned: `soak-00000` first
-const kill = (stack: Stack, service: 'engine' | 'gateway', signal: NodeJS.Signals = 'SIGKILL'): void => {
+const kill = (service: 'engine' | 'gateway', signal: NodeJS.Signals = 'SIGKILL'): void => {
   const { pid } = stack.services[service];
   if (pid !== undefined) process.kill(pid, signal);
 };
+/** Its successor too, while that is still starting. */
+const killTwice = async (service: 'engine' | 'gateway'): Promise<void> => {
+  const { restarts } = stack.services[service];
+  kill(service);
+  while (stack.services[service].restarts === restarts) await sleep(5);
+  await sleep(60);
+  kill(service);
+};
 
 beforeAll(async () => {
+  await stack.start();
   for (const { rolloutId, reward } of await play('undisturbed')) undisturbed.set(rolloutId, reward);
   expect(undisturbed.size).toBe(shape.rollouts);
   expect([...undisturbed.values()].some((reward) => reward! > 0)).toBe(true);
 });
 
-describe('services that fail under rollouts', () => {
-  it('engine killed in the middle of calls, three times', async () => {
-    const results = await play('engine', (stack, done) => {
-      if ([1, 4, 7].includes(done)) setTimeout(() => kill(stack, 'engine'), 150);
+describe('services that fail under rollouts', { timeout: 120_000 }, () => {
+  afterAll(async () => {
+    await stack.close();
+    await sandboxes.close();
+  });
+
+  it('engine killed in the middle of calls, and again while it starts', async () => {
+    const results = await play('engine', (done) => {
+      if (done === 1) setTimeout(() => void killTwice('engine'), 150);
+      if (done === 4) setTimeout(() => kill('engine'), 150);
     });
+    expect(stack.services.engine.restarts).toBe(3);
     expectWhole(judgeFaults('engine killed mid-stream ×3', ids(), results, undisturbed));
   });
 
   it('engine that hangs for two seconds', async (context) => {
     if (!full) return context.skip(LONG);
-    const results = await play('engine-hangs', (stack, done) => {
+    const results = await play('engine-hangs', (done) => {
       if (done !== 2) return;
-      kill(stack, 'engine', 'SIGSTOP');
-      setTimeout(() => kill(stack, 'engine', 'SIGCONT'), 2000);
+      kill('engine', 'SIGSTOP');
+      setTimeout(() => kill('engine', 'SIGCONT'), 2000);
     });
     expectWhole(judgeFaults('engine hung for 2 s', ids(), results, undisturbed));
   });
 
-  it('gateway killed and restarted, twice', async () => {
-    const results = await play('gateway', (stack, done) => {
-      if ([2, 6].includes(done)) setTimeout(() => kill(stack, 'gateway'), 120);
+  it('gateway killed, and again while it starts', async () => {
+    const results = await play('gateway', (done) => {
+      if (done === 2) setTimeout(() => void killTwice('gateway'), 120);
     });
+    expect(stack.services.gateway.restarts).toBe(2);
     expectWhole(judgeFaults('gateway restarted ×2', ids(), results, undisturbed));
   });
 });
@@ -133,6 +142,12 @@ describe('harness, sandbox, checker and clock', () => {
     });
     expectWhole(one('harness hung after its work', result, 1));
     expect(result).toMatchObject({ reward: 1, fault: { kind: 'timeout', code: 'ROLLOUT_E_WALL' } });
+  });
+
+  it('engine that takes a call and never answers, until time runs out: ours', async () => {
+    const result = await machine.play({ engineHangs: true, limits: { wallMs: 3000 } });
+    expectWhole(one('engine hung for ever', result, 1), 0);
+    expect(result).toMatchObject({ reward: null, fault: { kind: 'engine', code: 'ENGINE_E_AWAY' } });
   });
 
   it('harness that crashes at once: left out', async () => {

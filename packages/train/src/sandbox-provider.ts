@@ -1,5 +1,5 @@
 import { TreewardError } from '@treeward/base';
-import { BubblewrapProvider, DockerProvider, type SandboxProvider } from '@treeward/sandbox';
+import { BubblewrapProvider, DockerProvider } from '@treeward/sandbox';
 import type { TrainConfig } from './config.js';
 
 /**
@@ -7,7 +7,9 @@ import type { TrainConfig } from './config.js';
  * fault of each.
  * @throws TreewardError SANDBOX_E_TIER with what is missing
  */
-export async function configuredProvider(config: TrainConfig['sandbox']): Promise<SandboxProvider> {
+export async function configuredProvider(
+  config: TrainConfig['sandbox'],
+): Promise<BubblewrapProvider | DockerProvider> {
   const sandboxes = make(config);
   const { tier, reasons } = await sandboxes.probe();
   if (tier !== 'none') return sandboxes;
@@ -21,7 +23,7 @@ export async function configuredProvider(config: TrainConfig['sandbox']): Promis
   );
 }
 
-function make(config: TrainConfig['sandbox']): SandboxProvider {
+function make(config: TrainConfig['sandbox']): BubblewrapProvider | DockerProvider {
   if (config.provider === 'bubblewrap') return new BubblewrapProvider();
   const { socket, image, runtime } = config;
   return new DockerProvider({

@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { RunFolder, writeBenchRows } from '@treeward/base';
-import { RolloutPool, SandboxGrader } from '@treeward/rollout';
 import { BubblewrapProvider } from '@treeward/sandbox';
 import { checkpointFolder } from './checkpoint-folder.js';
 import { loadConfig, type TrainConfig } from './config.js';
@@ -19,6 +18,7 @@ import { mean } from './metrics.js';
 import { pairedDifference } from './paired.js';
 import { planHeldOut } from './plan-step.js';
 import { Stack } from './processes/stack.js';
+import { stackPool } from './stack-pool.js';
 
 type Way = 'served' | 'plain';
 
@@ -101,16 +101,10 @@ async function evaluate(way: Way, config: TrainConfig, seed: number): Promise<(n
   try {
     await stack.start();
     await stack.publish({ id: checkpoint, version: 0 }, exportSampler(checkpoint, join(run.root, 'weights')));
-    const pool = new RolloutPool(
-      {
-        gateway: stack.gateway,
-        sandboxes,
-        grader: new SandboxGrader(sandboxes),
-        socketRoot: stack.socketRoot,
-        folder: (rolloutId) => run.rollout(rolloutId),
-      },
-      { concurrency: config.rollouts.concurrency, perHarness: config.rollouts.per_harness },
-    );
+    const pool = stackPool(stack, sandboxes, run, {
+      concurrency: config.rollouts.concurrency,
+      perHarness: config.rollouts.per_harness,
+    });
     let done = 0;
     const { specs } = planHeldOut(config, run, way);
     const results = await pool.run(specs, () => {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { writeJsonAtomic, type RunFolder } from '@treeward/base';
 import type { Learner } from '@treeward/learner';
 import { assertTrainable, createTemplate, probeEngine } from '@treeward/policy';
-import { RolloutPool, SandboxGrader } from '@treeward/rollout';
+import type { RolloutPool } from '@treeward/rollout';
 import type { SandboxProvider } from '@treeward/sandbox';
 import { checkpointFolder } from './checkpoint-folder.js';
 import { latestCheckpoint } from './checkpoints.js';
@@ -13,6 +13,7 @@ import { openLog } from './log.js';
 import type { TrainConfig } from './config.js';
 import { Stack } from './processes/stack.js';
 import { configuredProvider } from './sandbox-provider.js';
+import { stackPool } from './stack-pool.js';
 import { learnerOptions } from './learner-options.js';
 import { engineSpec, templateOf } from './engine-spec.js';
 import { RecoverPool } from './recover-pool.js';
@@ -80,17 +81,11 @@ export class Session {
       }),
     });
     await stack.start();
-    const pool = new RolloutPool(
-      {
-        gateway: stack.gateway,
-        sandboxes,
-        grader: new SandboxGrader(sandboxes),
-        socketRoot: stack.socketRoot,
-        folder: (rolloutId) => run.rollout(rolloutId),
-        trace: config.rollouts.trace,
-      },
-      { concurrency: config.rollouts.concurrency, perHarness: config.rollouts.per_harness },
-    );
+    const pool = stackPool(stack, sandboxes, run, {
+      concurrency: config.rollouts.concurrency,
+      perHarness: config.rollouts.per_harness,
+      trace: config.rollouts.trace,
+    });
     const session = new Session(config, stack, sandboxes, pool, run, bannedIds);
     session.log.info({ swept, sandboxes: sandboxes.name, services: stack.pids() }, 'session open');
     return session;

@@ -57,7 +57,10 @@ export function loadClawgymDirectory(path: string): EvalTask {
     format: 'clawgym',
     category: domainOf(text('macro_category') || text('category')),
     query: query.text,
-    sessions: null,
+    sessions:
+      task.sessions.length > 1
+        ? task.sessions.map((session, index) => ({ ...session, id: `${index + 1}` }))
+        : null,
     timeoutSeconds: typeof seconds === 'number' && seconds > 0 ? seconds : null,
     files: task.inputFiles ? filesBelow(task.inputFiles) : [],
     grading,

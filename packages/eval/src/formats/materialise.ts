@@ -41,6 +41,11 @@ export function materialise(task: EvalTask, directory: string): WrittenTask {
   writeJsonAtomic(join(directory, 'data_entry.json'), {
     task_id: task.id,
     user_query: task.query,
+    ...(task.sessions && {
+      sessions: task.sessions
+        .slice(1)
+        .map(({ id, prompt, newSession }) => ({ id, prompt, new_session: newSession })),
+    }),
     ...(files.length > 0 && { input_mount_dir: '~/.openclaw/workspace' }),
     metadata: { ...task.metadata, category: task.category, grading_type: grading.type },
   });
@@ -62,9 +67,12 @@ function put(root: string, { path, content }: TaskFile): void {
   else writeFileSync(target, content);
 }
 
-/** Copied files count by name, size and time: a fixture of many megabytes is not read to find that nothing changed. */
+/**
+ * Copied files count by name, size and time: a fixture of many megabytes is not read to find that nothing changed. The
+ * number in front grows when something else is written for the same task.
+ */
 function digestOf(task: WrittenTask, ...lists: readonly (readonly TaskFile[])[]): string {
-  const hash = createHash('sha256').update(JSON.stringify(task));
+  const hash = createHash('sha256').update(`2\0${JSON.stringify(task)}`);
   for (const list of lists)
     for (const { path, content } of list) {
       hash.update(`\0${path}\0`);

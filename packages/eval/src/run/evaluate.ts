@@ -14,7 +14,6 @@ import type { Judge } from '../judge/judge.js';
 import type { Price } from '../transcript/events.js';
 import type { LoadedTasks } from '../types.js';
 import { outcomeOf, summariseEvaluation } from './outcome.js';
-import { Sessions } from './sessions.js';
 import type { EvaluationIdentity, EvaluationSummary, RunOutcome } from './summary.js';
 
 export interface EvaluateOptions {
@@ -83,13 +82,10 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationSumm
     slots: identity.slots,
     price,
   });
-  const sessions = new Sessions();
-  const deps = sessions.wrap({ ...options.deps, grader, folder });
-  const pool = new RolloutPool(deps, {
-    concurrency: options.concurrency,
-    perHarness: options.perHarness ?? {},
-    retries: 0,
-  });
+  const pool = new RolloutPool(
+    { ...options.deps, grader, folder },
+    { concurrency: options.concurrency, perHarness: options.perHarness ?? {}, retries: 0 },
+  );
   const planned = loaded.tasks.flatMap((task) => {
     const written = materialise(task, join(out.root, 'tasks', plain(task.id)));
     return Array.from({ length: options.runs }, (_, run) => ({
@@ -98,14 +94,6 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationSumm
       spec: specOf(written, run, options),
     }));
   });
-  for (const { task, spec } of planned) {
-    if (task.sessions)
-      sessions.plan(spec.rolloutId, {
-        harness: identity.harness,
-        sessions: task.sessions,
-        maxTurns: spec.limits.maxTurns,
-      });
-  }
   const outcomes = new Map<string, RunOutcome>();
   let version = '';
   const note = (one: Planned, result: RolloutResult): void => {

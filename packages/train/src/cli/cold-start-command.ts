@@ -8,6 +8,7 @@ import { recordDemonstrations } from '../cold-start/record-demonstrations.js';
 import { trainColdStart } from '../cold-start/train-cold-start.js';
 import { Progress } from '../progress.js';
 import { stopSignals } from '../stop-signals.js';
+import { providerFlag, providerOption } from './provider-flag.js';
 
 export function coldStartCommand(): Command {
   return new Command('cold-start')
@@ -36,6 +37,7 @@ function recordCommand(): Command {
     .option('--tokenizer <file>', 'tokenizer.json', 'datasets/cold-start/tokenizer.json')
     .option('--seed <n>', 'seed', Number, 0)
     .option('--concurrency <n>', 'rollouts in flight', Number, 6)
+    .addOption(providerOption())
     .action(
       async (flags: {
         out: string;
@@ -45,6 +47,7 @@ function recordCommand(): Command {
         tokenizer: string;
         seed: number;
         concurrency: number;
+        provider: string;
       }) => {
         const run = new RunFolder(resolve(flags.out));
         mkdirSync(run.root, { recursive: true });
@@ -61,6 +64,7 @@ function recordCommand(): Command {
             tokenizer: resolve(flags.tokenizer),
             counts: Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0)),
             seed: flags.seed,
+            sandboxes: await providerFlag(flags.provider),
             concurrency: flags.concurrency,
             perHarness: { openclaw: 2 },
             signal: AbortSignal.any([stop.now, stop.afterStep]),

@@ -2,16 +2,18 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { RunFolder, TreewardError } from '@treeward/base';
+import { loadTasks, materialise } from '@treeward/eval';
 import { adapterByName, adapters, requireInstalled } from '@treeward/harness-adapters';
 import type { TemplateSpec } from '@treeward/policy';
 import { loadTask, runRollout, SandboxGrader, type RolloutSpec } from '@treeward/rollout';
-import { BubblewrapProvider } from '@treeward/sandbox';
 import { describeTree, recoverDirectory, treeToJson } from '@treeward/tree-recovery';
 import { checkpointFolder } from '../checkpoint-folder.js';
 import { templateOf } from '../engine-spec.js';
 import { exportSampler } from '../export-sampler.js';
 import { Stack, type EngineSpec } from '../processes/stack.js';
+import { stackDeps } from '../stack-pool.js';
 import { numberFlag } from './number-flag.js';
+import { providerFlag, providerOption } from './provider-flag.js';
 
 interface RolloutFlags {
   task: string;
@@ -22,6 +24,7 @@ interface RolloutFlags {
   seed: string;
   temperature: string;
   maxTokens: string;
+  provider: string;
   trace?: boolean;
   json?: boolean;
 }
@@ -41,6 +44,7 @@ export function rolloutCommand(): Command {
     .option('--seed <text>', 'seed of the sampling stream; also names the rollout', '0')
     .option('--temperature <t>', 'sampling temperature', '1')
     .option('--max-tokens <n>', 'most tokens of a reply', '90')
+    .addOption(providerOption())
     .option('--trace', 'record every command that runs inside (strace)')
     .option('--json', 'print result and tree as JSON')
     .addHelpText(
@@ -51,10 +55,10 @@ Examples:
   treeward rollout --task datasets/tasks/sample/bug-1 --harness claude-code --engine scripted:/tmp/scripts --out /tmp/try --json`,
     )
     .action(async (flags: RolloutFlags) => {
-      const task = loadTask(flags.task);
+      const { id } = loadTask(flags.task);
       await requireInstalled(adapterByName(flags.harness));
       const out = new RunFolder(resolve(flags.out));
-      const rolloutId = `${task.id}-${flags.harness}-${flags.seed}`.replace(/[^\w.-]/g, '_');
+      const rolloutId = `${id}-${flags.harness}-${flags.seed}`.replace(/[^\w.-]/g, '_');
       if (existsSync(out.rollout(rolloutId).result)) {
         throw new TreewardError('RUN_E_EXISTS', `${out.rollout(rolloutId).root} holds this rollout already`, {
           hints: ['choose another --seed or --out'],
@@ -64,7 +68,10 @@ Examples:
       const template = templateOf('compact', checkpoint);
       const engine = engineFlag(flags.engine, template);
       mkdirSync(out.root, { recursive: true });
-      const sandboxes = new BubblewrapProvider();
+      // As published it may name the workspace of another machine, or have a checker that is no /bin/sh script.
+      const [published] = loadTasks('clawgym', resolve(flags.task)).tasks;
+      const task = materialise(published!, join(out.root, 'tasks', id.replace(/[^\w.-]/g, '_')));
+      const sandboxes = await providerFlag(flags.provider);
       const stack = new Stack({ runDirectory: out.root, template, engine });
       try {
         await stack.start();
@@ -89,10 +96,8 @@ Examples:
           labels: {},
         };
         const result = await runRollout(spec, {
-          gateway: stack.gateway,
-          sandboxes,
+          ...stackDeps(stack, sandboxes),
           grader: new SandboxGrader(sandboxes),
-          socketRoot: stack.socketRoot,
           folder: (id) => out.rollout(id),
           ...(flags.trace && { trace: true }),
         });

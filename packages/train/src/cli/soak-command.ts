@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
-import { RunFolder, TreewardError } from '@treeward/base';
+import { RunFolder } from '@treeward/base';
 import { adapterByName, requireInstalled } from '@treeward/harness-adapters';
-import { BubblewrapProvider, DockerProvider } from '@treeward/sandbox';
 import { checkpointFolder } from '../checkpoint-folder.js';
 import { templateOf } from '../engine-spec.js';
 import { duration, Progress } from '../progress.js';
 import { soak, type SoakReport } from '../soak/soak.js';
 import { numberFlag } from './number-flag.js';
+import { providerFlag, providerOption } from './provider-flag.js';
 
 interface SoakFlags {
   out: string;
@@ -33,7 +33,7 @@ export function soakCommand(): Command {
     .option('--concurrency <n>', 'in flight at once, memory permitting', '6')
     .option('--seed <text>', 'seed of tasks and scripts', '0')
     .option('--wall-seconds <s>', 'wall clock of one rollout', '240')
-    .option('--provider <name>', 'bubblewrap, docker or docker:<runtime> ($DOCKER_HOST)', 'bubblewrap')
+    .addOption(providerOption())
     .option('--checkpoint <dir>', 'its tokenizer is what counts', 'datasets/cold-start')
     .option('--detach', 'run on in the background; its output goes to <out>/soak.log')
     .option('--json', 'print the report as JSON')
@@ -54,7 +54,7 @@ export function soakCommand(): Command {
         wallMs: numberFlag('--wall-seconds', flags.wallSeconds, { min: 1 }) * 1000,
         concurrency: numberFlag('--concurrency', flags.concurrency, { min: 1, integer: true }),
         template: templateOf('compact', checkpointFolder(flags.checkpoint, '--checkpoint')),
-        sandboxes: providerOf(flags.provider),
+        sandboxes: await providerFlag(flags.provider),
         signal: stop.signal,
         onDone: ({ rolloutId, fault }, done) => {
           if (fault) progress.line(`${rolloutId}: ${fault.code} ${fault.message.slice(0, 200)}`);
@@ -89,17 +89,6 @@ function sharesOf(words: readonly string[]): Record<string, number> {
       return [name, numberFlag('--harness', share, { min: 1, integer: true })];
     }),
   );
-}
-
-function providerOf(text: string): BubblewrapProvider | DockerProvider {
-  if (text === 'bubblewrap') return new BubblewrapProvider({ run: 'soak' });
-  const [, runtime] = /^docker(?::(\w+))?$/.exec(text) ?? [];
-  if (!text.startsWith('docker')) {
-    throw new TreewardError('CLI_E_PROVIDER', `--provider ${text}: not known`, {
-      hints: ['bubblewrap', 'docker', 'docker:runsc'],
-    });
-  }
-  return new DockerProvider({ run: 'soak', ...(runtime !== undefined && { runtime }) });
 }
 
 function describe(report: SoakReport): string {

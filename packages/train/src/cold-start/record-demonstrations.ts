@@ -3,18 +3,20 @@ import { join } from 'node:path';
 import { randomStream, writeFileAtomic, type RunFolder } from '@treeward/base';
 import { demonstrationTask, writeTaskDirectory, type Plan } from '@treeward/datasets';
 import { adapterByName, requireInstalled } from '@treeward/harness-adapters';
-import { RolloutPool, SandboxGrader, type RolloutSpec } from '@treeward/rollout';
-import { BubblewrapProvider } from '@treeward/sandbox';
+import type { RolloutSpec } from '@treeward/rollout';
+import type { SandboxProvider } from '@treeward/sandbox';
 import { writeScript } from '../demonstrator.js';
 import { mean } from '../metrics.js';
 import { duration, type Progress } from '../progress.js';
 import { Stack } from '../processes/stack.js';
+import { stackPool } from '../stack-pool.js';
 
 export interface RecordOptions {
   tokenizer: string;
   /** Tasks by harness; each is demonstrated in two or three plans. */
   counts: Readonly<Record<string, number>>;
   seed: number;
+  sandboxes: SandboxProvider;
   concurrency: number;
   perHarness: Readonly<Record<string, number>>;
   signal?: AbortSignal;
@@ -49,7 +51,7 @@ export async function recordDemonstrations(
   options: RecordOptions,
   progress: Progress,
 ): Promise<void> {
-  const sandboxes = new BubblewrapProvider();
+  const { sandboxes } = options;
   await sandboxes.sweep();
   for (const harness of Object.keys(options.counts)) await requireInstalled(adapterByName(harness));
   const scripts = join(run.root, 'scripts');
@@ -90,16 +92,10 @@ export async function recordDemonstrations(
   writeFileAtomic(indexFile(run), entries.map((entry) => JSON.stringify(entry) + '\n').join(''));
   try {
     await stack.start();
-    const pool = new RolloutPool(
-      {
-        gateway: stack.gateway,
-        sandboxes,
-        grader: new SandboxGrader(sandboxes),
-        socketRoot: stack.socketRoot,
-        folder: (id) => run.rollout(id),
-      },
-      { concurrency: options.concurrency, perHarness: options.perHarness },
-    );
+    const pool = stackPool(stack, sandboxes, run, {
+      concurrency: options.concurrency,
+      perHarness: options.perHarness,
+    });
     const started = Date.now();
     let done = 0;
     const order = randomStream(options.seed, 'order').shuffle(specs);

@@ -14,13 +14,14 @@ import {
   type LoadedTasks,
 } from '@treeward/eval';
 import { adapterByName, adapters, requireInstalled } from '@treeward/harness-adapters';
-import { BubblewrapProvider } from '@treeward/sandbox';
 import { checkpointFolder } from '../checkpoint-folder.js';
 import { numberFlag } from '../cli/number-flag.js';
+import { providerFlag, providerOption } from '../cli/provider-flag.js';
 import { templateOf } from '../engine-spec.js';
 import { exportSampler } from '../export-sampler.js';
 import { Stack } from '../processes/stack.js';
 import { duration, Progress } from '../progress.js';
+import { stackDeps } from '../stack-pool.js';
 import { stopSignals } from '../stop-signals.js';
 import { compareCommand } from './compare-command.js';
 import { COMMAND_OF } from './formats.js';
@@ -50,6 +51,7 @@ interface EvalFlags extends JudgeFlags {
   timeoutMultiplier: string;
   timeout: string;
   concurrency: string;
+  provider: string;
   threshold: string;
   missingSide: 'renormalise' | 'zero';
   slots: 'full' | 'released';
@@ -101,6 +103,7 @@ function benchCommand(name: string, format: FormatName): Command {
     .option('--timeout-multiplier <x>', 'scales every time limit', '1')
     .option('--timeout <seconds>', 'time limit of tasks that have none', '600')
     .option('--concurrency <n>', 'runs at once', '2')
+    .addOption(providerOption())
     .option('--threshold <x>', 'score from which a run passes', '1')
     .option(
       '--judge <spec>',
@@ -219,7 +222,7 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
     count('--context-length', flags.contextLength, 64),
   );
   const progress = new Progress({ quiet: flags.json ?? false });
-  const sandboxes = new BubblewrapProvider();
+  const sandboxes = await providerFlag(flags.provider);
   const stack = new Stack({ runDirectory: out.root, template, engine: policy.engine });
   const stop = stopSignals((text) => progress.line(text));
   // An evaluation has no steps: the first Ctrl-C ends it, what is finished stays.
@@ -249,7 +252,7 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
       threshold: numberFlag('--threshold', flags.threshold, { min: 0, max: 1 }),
       ...(judge && { judge }),
       price: priceFlag('--price', flags.price),
-      deps: { gateway: stack.gateway, sandboxes, socketRoot: stack.socketRoot },
+      deps: stackDeps(stack, sandboxes),
       ...(policy.onPlanned && { onPlanned: policy.onPlanned }),
       onProgress: ({ done, total, meanScore, costUsd, seconds, secondsLeft }) =>
         progress.update(

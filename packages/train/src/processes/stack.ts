@@ -26,6 +26,9 @@ export type EngineSpec = EngineConfig extends infer Config
     : never
   : never;
 
+/** Two minutes of silence: neither is ever busy for so long without answering, however slow the machine. */
+const WATCH = { everyMs: 20_000, questions: 6 } as const;
+
 export interface StackOptions {
   /** The run's folder: names the runtime directory, holds the logs. */
   runDirectory: string;
@@ -76,6 +79,7 @@ export class Stack {
         }),
         logFile: log('engine'),
         runDirectory,
+        watch: WATCH,
       }),
       gateway: new Service({
         name: 'gateway',
@@ -88,6 +92,7 @@ export class Stack {
         }),
         logFile: log('gateway'),
         runDirectory,
+        watch: WATCH,
       }),
       learner: options.learner
         ? new Service({
@@ -110,6 +115,25 @@ export class Stack {
     for (const directory of [join(this.runtime, '..'), this.runtime, this.socketRoot])
       chmodSync(directory, 0o711);
     await Promise.all(Object.values(this.services).map((service) => service?.start()));
+  }
+
+  /** Aborted, with the reason, when engine or gateway died too often to be started again: no rollout can run any more. */
+  get lost(): AbortSignal {
+    return AbortSignal.any([this.services.engine.lost, this.services.gateway.lost]);
+  }
+
+  /** Milliseconds so far in which rollouts had no model, because engine or gateway was away. */
+  awayMs(): number {
+    return this.services.engine.awayMs + this.services.gateway.awayMs;
+  }
+
+  /** Whether the engine says something now; one that hangs does not. */
+  async answers(patienceMs = 5000): Promise<boolean> {
+    const answer = this.engine.describe().then(
+      () => true,
+      () => false,
+    );
+    return Promise.race([answer, sleep(patienceMs, false, { ref: false })]);
   }
 
   pids(): Record<string, number | undefined> {

@@ -2,10 +2,11 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { benchMachine, writeJsonAtomic, type RunFolder } from '@treeward/base';
 import { type TemplateSpec } from '@treeward/policy';
-import { RolloutPool, SandboxGrader, type RolloutResult } from '@treeward/rollout';
+import type { RolloutResult } from '@treeward/rollout';
 import type { SandboxCounters, SandboxProvider } from '@treeward/sandbox';
 import { Stack } from '../processes/stack.js';
 import { lockRun } from '../run-lock.js';
+import { stackPool } from '../stack-pool.js';
 import { cpuUse } from './cpu-account.js';
 import { inventory, openFiles } from './inventory.js';
 import { planSoak, scriptsOf, type SoakShape } from './soak-plan.js';
@@ -62,16 +63,7 @@ export async function soak(run: RunFolder, options: SoakOptions): Promise<SoakRe
     const specs = planSoak(run, options);
     const found = specs.filter(({ rolloutId }) => existsSync(run.rollout(rolloutId).result)).length;
     await stack.start();
-    const pool = new RolloutPool(
-      {
-        gateway: stack.gateway,
-        sandboxes,
-        grader: new SandboxGrader(sandboxes),
-        socketRoot: stack.socketRoot,
-        folder: (id) => run.rollout(id),
-      },
-      { concurrency },
-    );
+    const pool = stackPool(stack, sandboxes, run, { concurrency });
     const before = {
       cpu: cpuUse(stack.pids()),
       files: openFiles(),

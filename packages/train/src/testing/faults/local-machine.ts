@@ -22,6 +22,8 @@ export interface LocalCase {
   /** Another way to start the harness. */
   adapter?: (inner: HarnessAdapter) => Partial<HarnessAdapter>;
   limits?: Partial<RolloutSpec['limits']>;
+  /** The engine takes calls and never answers. */
+  engineHangs?: boolean;
   /** While it runs. */
   during?: () => void;
 }
@@ -49,18 +51,24 @@ export class LocalMachine {
     const adapter = { ...inner, ...more.adapter?.(inner), name: `loop-${id}` };
     const unregister = registerAdapter(adapter);
     const chat = createTemplate(template);
+    const engine = new ScriptedEngine({ template: chat, scripts });
+    const { engineHangs = false } = more;
+    if (engineHangs) engine.sample = () => new Promise(() => undefined);
     const gateway = new Gateway({
-      engine: new ScriptedEngine({ template: chat, scripts }),
+      engine,
+      closeGraceMs: 200,
       template: chat,
       canonicalise: () => (messages) => adapter.canonicalise(messages),
     });
-    const pool = new RolloutPool({
+    const deps = {
       gateway,
       sandboxes: this.#sandboxes,
       grader: new SandboxGrader(this.#sandboxes, { timeout: 1500 }),
       socketRoot: join(this.#work, 's'),
-      folder: (name) => run.rollout(name),
-    });
+      folder: (name: string) => run.rollout(name),
+      model: { lost: new AbortController().signal, awayMs: () => 0, answers: async () => !engineHangs },
+    };
+    const pool = new RolloutPool(deps, { retries: 0 });
     const spec: RolloutSpec = {
       rolloutId: id,
       task: this.#task(run, checker),
