@@ -1,10 +1,5 @@
 import { closeSync, openSync, readSync, lstatSync } from 'node:fs';
 import { extname } from 'node:path';
-import { pdfText } from './pdf.js';
-import { notebookText } from './notebook.js';
-import { sqliteText } from './sqlite.js';
-import { wordText } from './word.js';
-import { workbookText } from './workbook.js';
 
 export interface Extracted {
   /** Null for what holds no text, with the reason in `why`. */
@@ -18,17 +13,20 @@ const PARSE_LIMIT = 64 * 1024 * 1024;
 const TEXT_LIMIT = 2 * 1024 * 1024;
 
 type Parser = (file: string) => Promise<string>;
+// Loaded when a file asks for it: the parsers' libraries take longer to load than most commands run.
+const workbook: Parser = async (file) => (await import('./workbook.js')).workbookText(file);
+const database: Parser = async (file) => (await import('./sqlite.js')).sqliteText(file);
 const PARSERS: Readonly<Record<string, Parser>> = {
-  '.xlsx': workbookText,
-  '.xlsm': workbookText,
-  '.xls': workbookText,
-  '.ods': workbookText,
-  '.docx': wordText,
-  '.pdf': pdfText,
-  '.db': sqliteText,
-  '.sqlite': sqliteText,
-  '.sqlite3': sqliteText,
-  '.ipynb': notebookText,
+  '.xlsx': workbook,
+  '.xlsm': workbook,
+  '.xls': workbook,
+  '.ods': workbook,
+  '.docx': async (file) => (await import('./word.js')).wordText(file),
+  '.pdf': async (file) => (await import('./pdf.js')).pdfText(file),
+  '.db': database,
+  '.sqlite': database,
+  '.sqlite3': database,
+  '.ipynb': async (file) => (await import('./notebook.js')).notebookText(file),
 };
 
 /**

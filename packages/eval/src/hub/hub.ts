@@ -4,7 +4,6 @@ import { extname, join } from 'node:path';
 import { z } from 'zod';
 import { readJson, TreewardError, writeFileAtomic, writeJsonAtomic } from '@treeward/base';
 import { safePath } from '../formats/safe-path.js';
-import { parquetRows } from './parquet.js';
 
 export interface HubOptions {
   /** A server with the hub's API. @default the variable HF_ENDPOINT, else the public hub */
@@ -91,6 +90,7 @@ async function keep(path: string, bytes: Buffer): Promise<void> {
     writeFileAtomic(path, bytes);
     return;
   }
+  const { parquetRows } = await import('./parquet.js');
   const rows = await parquetRows(bytes);
   writeFileAtomic(`${path}.jsonl`, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
 }

@@ -38,6 +38,8 @@ export interface EvaluateOptions {
   price: Price | null;
   /** Without `grader` and `folder`, which are ours. */
   deps: Omit<RolloutDeps, 'grader' | 'folder'>;
+  /** Called once, before the first rollout that will really run: engines need not start for what is finished. */
+  prepare?: () => Promise<void>;
   /** Called before each rollout that will really run (a scripted policy writes its replies then). */
   onPlanned?: (spec: RolloutSpec, task: WrittenTask, run: number) => void;
   onProgress?: (progress: EvaluationProgress) => void;
@@ -110,6 +112,7 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationSumm
     if (result) note(one, result);
     else waiting.push(one);
   }
+  if (waiting.length > 0) await options.prepare?.();
   for (let round = 0, left = waiting; left.length > 0 && !options.signal?.aborted; round++) {
     const byId = new Map(left.map((one) => [one.spec.rolloutId, one]));
     for (const { spec, task, run } of left) options.onPlanned?.(spec, task, run);

@@ -228,12 +228,6 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
   // An evaluation has no steps: the first Ctrl-C ends it, what is finished stays.
   const signal = AbortSignal.any([stop.afterStep, stop.now]);
   try {
-    await stack.start();
-    if (policy.engine.kind === 'llama')
-      await stack.publish(
-        { id: checkpoint, version: 0 },
-        exportSampler(checkpoint, join(out.root, 'weights')),
-      );
     const summary = await evaluate({
       identity,
       loaded,
@@ -253,6 +247,14 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
       ...(judge && { judge }),
       price: priceFlag('--price', flags.price),
       deps: stackDeps(stack, sandboxes),
+      prepare: async () => {
+        await stack.start();
+        if (policy.engine.kind === 'llama')
+          await stack.publish(
+            { id: checkpoint, version: 0 },
+            exportSampler(checkpoint, join(out.root, 'weights')),
+          );
+      },
       ...(policy.onPlanned && { onPlanned: policy.onPlanned }),
       onProgress: ({ done, total, meanScore, costUsd, seconds, secondsLeft }) =>
         progress.update(

@@ -1,4 +1,5 @@
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -8,19 +9,27 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readJson } from '@treeward/base';
 import type { EvaluationSummary } from '@treeward/eval';
 import { adapters } from '@treeward/harness-adapters';
 import { root, runCli } from '../testing/run-cli.js';
+import { runCommand } from '../testing/run-command.js';
+import { evalCommand } from './eval-command.js';
+import { tasksCommand } from './tasks-command.js';
 
 const full = process.env['TREEWARD_TEST_FULL'] === '1';
 const directory = mkdtempSync(join(tmpdir(), 'treeward-eval-'));
 const at = (name: string): string => join(directory, name);
-const SETS = ['base', 'hard']
-  .map((name) => join(root, 'datasets/sets', name))
-  .filter((path) => existsSync(path));
+const SETS = ['base', 'hard'].map((name) => join(root, 'datasets/sets', name));
+const idsOf = (set: string): string[] =>
+  readdirSync(set)
+    .filter((name) => existsSync(join(set, name, 'data_entry.json')))
+    .sort();
+
+const runEval = (...args: string[]) => runCommand(evalCommand(), args);
+const runTasks = (...args: string[]) => runCommand(tasksCommand(), args);
 
 /** Runs an evaluation to its end. */
 async function evaluate(
@@ -29,42 +38,54 @@ async function evaluate(
   out: string,
   ...more: string[]
 ): Promise<EvaluationSummary> {
-  const { code, stdout, stderr } = await runCli([
-    'eval',
-    format,
-    '--tasks',
-    tasks,
-    '--out',
-    out,
-    '--json',
-    ...more,
-  ]);
-  expect(code, stderr).toBe(0);
+  const { code, stdout, error } = await runEval(format, '--tasks', tasks, '--out', out, '--json', ...more);
+  expect([code, error]).toEqual([0, null]);
   return JSON.parse(stdout) as EvaluationSummary;
 }
 
 const scoresOf = ({ tasks }: EvaluationSummary): (number | null)[] =>
   tasks.flatMap(({ runs }) => runs.map(({ score }) => score));
 
+/** The perfect and the idle policy on task sets through a harness, by the real command that does all of it. */
+async function expectPerfectAndNoop(sets: readonly string[], harness: string, out: string): Promise<void> {
+  const { code, stdout, stderr } = await runCli([
+    ...['eval', 'matrix', '--json', '--out', out, '--tasks', ...sets, '--harness', harness],
+    ...['--policy', 'perfect=reference', 'noop=noop'],
+  ]);
+  expect(code, stderr).toBe(0);
+  // Nothing between: the lowest and the highest score of a run are both 1, or both 0.
+  expect((JSON.parse(stdout) as { rows: unknown[] }).rows).toEqual(
+    sets.flatMap((set) => {
+      const of = existsSync(join(set, 'tasks'))
+        ? readdirSync(join(set, 'tasks')).filter((name) => name.endsWith('.md')).length
+        : idsOf(set).length;
+      const row = { tasks: basename(set), harness, graded: of, of };
+      return [
+        expect.objectContaining({ ...row, policy: 'perfect', lowest: 1, highest: 1 }) as unknown,
+        expect.objectContaining({ ...row, policy: 'noop', lowest: 0, highest: 0 }) as unknown,
+      ];
+    }),
+  );
+}
+
 beforeAll(async () => {
-  const mini = await runCli(['tasks', 'mini', '--count', '2', '--out', at('mini')]);
-  const converted = await runCli([
-    'tasks',
+  const mini = await runTasks('mini', '--count', '2', '--out', at('mini'));
+  const converted = await runTasks(
     'convert',
     at('mini'),
     '--to',
     'pinchbench',
     '--out',
     at('mini-pinchbench'),
-  ]);
-  expect([mini.code, converted.code], mini.stderr + converted.stderr).toEqual([0, 0]);
+  );
+  expect([mini.code, converted.code]).toEqual([0, 0]);
 });
 
 describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
   it.each([
     ['clawgym-bench', 'mini'],
     ['pinchbench', 'mini-pinchbench'],
-  ])('%s, in our own loop; the same again reads what is there', async (format, tasks) => {
+  ])('%s, in our own loop', async (format, tasks) => {
     const options = ['--harness', 'agent-loop', '--runs', '2'];
     const perfect = await evaluate(format, at(tasks), at(`${tasks}-1`), '--engine', 'reference', ...options);
     expect(scoresOf(perfect)).toEqual([1, 1, 1, 1]);
@@ -74,15 +95,29 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
     });
     const idle = await evaluate(format, at(tasks), at(`${tasks}-0`), '--engine', 'noop', ...options);
     expect(scoresOf(idle)).toEqual([0, 0, 0, 0]);
+  });
 
-    const [first] = readdirSync(at(`${tasks}-1/rollouts`)).sort();
-    const kept = readFileSync(at(`${tasks}-1/rollouts/${first}/result.json`), 'utf8');
-    rmSync(at(`${tasks}-1/rollouts/${readdirSync(at(`${tasks}-1/rollouts`)).sort()[1]}`), {
-      recursive: true,
-    });
-    const again = await evaluate(format, at(tasks), at(`${tasks}-1`), '--engine', 'reference', ...options);
+  it('the same again reads what is there, and runs what is missing or was cancelled', async () => {
+    const [first, second, third] = readdirSync(at('mini-1/rollouts')).sort();
+    const resultOf = (id: string | undefined): string => at(`mini-1/rollouts/${id}/result.json`);
+    const kept = readFileSync(resultOf(first), 'utf8');
+    rmSync(at(`mini-1/rollouts/${second}`), { recursive: true });
+    const cancelled = {
+      kind: 'cancelled',
+      code: 'ROLLOUT_E_CANCELLED',
+      message: 'the rollout was cancelled',
+    };
+    const stopped = { ...readJson<object>(resultOf(third)), reward: null, fault: cancelled };
+    writeFileSync(resultOf(third), JSON.stringify(stopped));
+    const options = ['--harness', 'agent-loop', '--engine', 'reference', '--runs', '2'];
+    const again = await evaluate('clawgym-bench', at('mini'), at('mini-1'), ...options);
     expect(scoresOf(again)).toEqual([1, 1, 1, 1]);
-    expect(readFileSync(at(`${tasks}-1/rollouts/${first}/result.json`), 'utf8')).toBe(kept);
+    expect(readFileSync(resultOf(first), 'utf8')).toBe(kept);
+    rmSync(at('mini-1/engine.log'));
+    expect(scoresOf(await evaluate('clawgym-bench', at('mini'), at('mini-1'), ...options))).toEqual([
+      1, 1, 1, 1,
+    ]);
+    expect(existsSync(at('mini-1/engine.log')), 'an engine started for nothing').toBe(false);
   });
 
   it('leaves result files that PinchBench’s tools read', async () => {
@@ -122,84 +157,27 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
     expect(JSON.parse(event!)).toMatchObject({ type: 'message', message: { role: 'user' } });
   });
 
-  it.for(adapters.map(({ name }) => name).filter((name) => name !== 'agent-loop'))(
-    'both formats through %s',
-    async (harness, context) => {
-      const adapter = adapters.find(({ name }) => name === harness)!;
-      if (!(await adapter.detect())) return context.skip(`skipped: ${harness} is not installed`);
-      if (harness !== 'claude-code' && !full)
-        return context.skip(`skipped: ${harness} starts slowly; TREEWARD_TEST_FULL=1 runs it`);
-      for (const [format, tasks] of [
-        ['clawgym-bench', at('mini')],
-        ['pinchbench', at('mini-pinchbench')],
-      ] as const) {
-        const options = [
-          '--harness',
-          harness,
-          '--suite',
-          readdirSync(at('mini'))
-            .filter((name) => !name.endsWith('.json'))
-            .slice(0, 1)
-            .map((id) => (format === 'pinchbench' ? `task_${id}` : id))
-            .join(),
-        ];
-        const perfect = await evaluate(
-          format,
-          tasks,
-          at(`${harness}-${format}-1`),
-          '--engine',
-          'reference',
-          ...options,
-        );
-        expect(scoresOf(perfect)).toEqual([1]);
-        expect(
-          scoresOf(
-            await evaluate(format, tasks, at(`${harness}-${format}-0`), '--engine', 'noop', ...options),
-          ),
-        ).toEqual([0]);
-      }
-    },
-  );
+  const through = (harness: string) => adapters.find(({ name }) => name === harness)!;
 
-  describe.runIf(full && SETS.length > 0)('every own task (minutes: TREEWARD_TEST_FULL=1)', () => {
-    it.each(SETS)(
-      '%s',
-      async (set) => {
-        const options = ['--harness', 'agent-loop'];
-        const perfect = await evaluate(
-          'clawgym-bench',
-          set,
-          at(`set-${set.split('/').at(-1)}-1`),
-          '--engine',
-          'reference',
-          ...options,
-        );
-        expect(perfect.all.meanScore).toMatchObject({ low: 1, high: 1 });
-        const idle = await evaluate(
-          'clawgym-bench',
-          set,
-          at(`set-${set.split('/').at(-1)}-0`),
-          '--engine',
-          'noop',
-          ...options,
-        );
-        expect(idle.all.meanScore).toMatchObject({ low: 0, high: 0 });
-      },
-      900_000,
-    );
+  it('an own task of each set through claude-code, by the command for many cells', async (context) => {
+    if (!(await through('claude-code').detect()))
+      return context.skip('skipped: claude-code is not installed');
+    for (const id of ['base/meeting-actions-1', 'hard/incident-report-1'])
+      cpSync(join(root, 'datasets/sets', id), join(at('own'), basename(id)), { recursive: true });
+    await expectPerfectAndNoop([at('own')], 'claude-code', at('own-out'));
+  });
+
+  describe.runIf(full)('every own task through every adapter (two hours: TREEWARD_TEST_FULL=1)', () => {
+    it.for(adapters.map(({ name }) => name))('%s', { timeout: 7_200_000 }, async (harness, context) => {
+      if (!(await through(harness).detect())) return context.skip(`skipped: ${harness} is not installed`);
+      await expectPerfectAndNoop([...SETS, at('mini'), at('mini-pinchbench')], harness, at(`all-${harness}`));
+    });
   });
 });
 
 describe('the commands', () => {
   it('compare: one table, one picture, one page', async () => {
-    const { code, stdout } = await runCli([
-      'eval',
-      'compare',
-      at('mini-0'),
-      at('mini-1'),
-      '--out',
-      at('comparison'),
-    ]);
+    const { code, stdout } = await runEval('compare', at('mini-0'), at('mini-1'), '--out', at('comparison'));
     expect(code).toBe(0);
     expect(stdout).toMatch(
       /reference · agent-loop · clawgym\s+2\s+2\s+1\.000 \[1\.000, 1\.000\][\s\S]*\+1\.000/,
@@ -208,43 +186,21 @@ describe('the commands', () => {
       expect(existsSync(at(`comparison/comparison.${kind}`))).toBe(true);
   });
 
-  it('an evaluation of something else does not go into the same folder', async () => {
-    const { code, stderr } = await runCli([
-      'eval',
-      'clawgym-bench',
-      '--tasks',
-      at('mini'),
-      '--harness',
-      'agent-loop',
-      '--engine',
-      'noop',
-      '--out',
-      at('mini-1'),
-    ]);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('RUN_E_DIFFERENT')]);
-  });
-
   it.each([
-    [['--harness', 'nobody'], 'HARNESS_E_UNKNOWN'],
-    [['--harness', 'agent-loop', '--suite', 'none-such'], 'TASK_E_SUITE'],
-    [['--harness', 'agent-loop', '--judge', 'oracle'], 'CLI_E_JUDGE'],
-    [['--harness', 'agent-loop', '--runs', '0'], 'CLI_E_NUMBER'],
-  ])('%j is a usage error', async (more, error) => {
-    const { code, stderr } = await runCli([
-      'eval',
-      'clawgym-bench',
-      '--tasks',
-      at('mini'),
-      '--out',
-      at('never'),
-      ...more,
-    ]);
-    expect([code, stderr]).toEqual([2, expect.stringContaining(error)]);
+    // An evaluation of something else does not go into the same folder.
+    ['mini-1', ['--harness', 'agent-loop', '--engine', 'noop'], 'RUN_E_DIFFERENT'],
+    ['never', ['--harness', 'nobody'], 'HARNESS_E_UNKNOWN'],
+    ['never', ['--harness', 'agent-loop', '--suite', 'none-such'], 'TASK_E_SUITE'],
+    ['never', ['--harness', 'agent-loop', '--judge', 'oracle'], 'CLI_E_JUDGE'],
+    ['never', ['--harness', 'agent-loop', '--runs', '0'], 'CLI_E_NUMBER'],
+  ])('into %s, %j: an error before anything starts', async (out, more, code) => {
+    const { error } = await runEval('clawgym-bench', '--tasks', at('mini'), '--out', at(out), ...more);
+    expect(error).toMatchObject({ code });
     expect(existsSync(at('never/rollouts'))).toBe(false);
   });
 
   it('tasks check passes the mini tasks and fails a task whose checker gives points for nothing', async () => {
-    const good = await runCli(['tasks', 'check', at('mini'), '--json']);
+    const good = await runTasks('check', at('mini'), '--json');
     expect(good.code, good.stdout).toBe(0);
     const { tasks } = JSON.parse(good.stdout) as {
       tasks: { reference: number; untouched: number; wrong: { score: number }[] }[];
@@ -258,7 +214,7 @@ describe('the commands', () => {
     mkdirSync(join(bad, 'reward'), { recursive: true });
     writeFileSync(join(bad, 'data_entry.json'), JSON.stringify({ task_id: 'bad', user_query: 'x' }));
     writeFileSync(join(bad, 'reward/reward.sh'), 'echo \'{"free": 1}\'; echo 1\n');
-    const report = await runCli(['tasks', 'check', bad, '--json']);
+    const report = await runTasks('check', bad, '--json');
     expect(report.code).toBe(1);
     expect(JSON.parse(report.stdout)).toMatchObject({
       tasks: [{ id: 'bad', ok: false, untouched: 1, vacuous: ['free'] }],
