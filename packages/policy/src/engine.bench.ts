@@ -1,6 +1,7 @@
 // The embedded engine beside the plain loop over node-llama-cpp that it is made of (`controlledEvaluate`, one token at a time, same
 // sampling, log-probability included), alternated in one run, one thread. Method: the same prompts, new ones each round, all sequences busy;
-// tokens/s are sampled tokens over wall time, prompts' evaluation included; the ratio is the median over rounds of the plain loop's
+// tokens/s are sampled tokens over wall time, prompts' evaluation included; both get new contexts several times, made in turn first
+// and second, because a process's memory layout alone decides over 15 %; the ratio is the median over all rounds of the plain loop's
 // processor time over the engine's (both use one thread; `wall_ratio` beside it). Then eight
 // rollouts at a time, whose prompts grow by what was sampled and a tool result: tokens found in the cache over tokens of earlier context.
 // Run: npx nx run policy:bench -- [--quick] [--out FILE]
@@ -22,7 +23,10 @@ const { values } = parseArgs({
 for (const [name, value] of Object.entries(engineEnvironment)) {
   if (process.env[name] !== value) throw new Error(`start with ${name}=${value}: sequences would mix`);
 }
-const ROUNDS = values.quick ? 5 : 15;
+/** Fresh contexts of both, and turns on each. Where the weights and caches come to lie makes either of them 15 % slower or faster. */
+const LAYOUTS = values.quick ? 4 : 8;
+const TURNS = values.quick ? 2 : 4;
+const ROUNDS = LAYOUTS * TURNS;
 const PROMPT = 130;
 const SAMPLED = 40;
 const bannedIds = [0, 1, 2, 3, 4];
@@ -44,63 +48,61 @@ const sampling = (seed: string): SampleRequest['sampling'] => ({
   seed,
 });
 
+type Name = 'engine' | 'raw';
+/** Both work on one thread: on a shared machine its processor time is what their code costs, wall time what the neighbours do. */
+type Times = Record<Name, number[]>;
+
 const rows: BenchRow[] = [];
 for (const sequences of [1, 8, 32]) rows.push(...(await throughput(sequences)));
 rows.push(await prefixHits());
 rmSync(dir, { recursive: true });
 
 async function throughput(sequences: number): Promise<BenchRow[]> {
-  const engine = new LlamaEngine({ contextLength: 768, sequences });
-  await engine.load({ id: 'bench', version: 0 }, { format: 'gguf', path });
-  const raw = await rawLoop(sequences);
-  const seconds: Record<'engine' | 'raw', number[]> = { engine: [], raw: [] };
-  // Both work on one thread: on a shared machine its processor time is what their code costs, wall time what the neighbours do.
-  const cpuSeconds: Record<'engine' | 'raw', number[]> = { engine: [], raw: [] };
+  const seconds: Times = { engine: [], raw: [] };
+  const cpuSeconds: Times = { engine: [], raw: [] };
   let tokens = { engine: 0, raw: 0 };
-  for (let round = 0; round <= ROUNDS; round++) {
-    const prompts = Array.from({ length: sequences }, (_, i) => prompt(round, i));
-    const runs = {
-      engine: async () => {
-        const ask = (ids: number[], i: number) =>
-          engine.sample('current', {
-            prompt: Int32Array.from(ids),
-            stopIds: [],
-            tag: `r${i}`,
-            sampling: sampling(`${round}/${i}`),
-          });
-        const all = await Promise.all(prompts.map(ask));
-        return all.reduce((sum, { logprobs }) => sum + logprobs.length, 0);
-      },
-      raw: () => raw.run(prompts),
-    };
-    const order = round % 2 === 0 ? (['engine', 'raw'] as const) : (['raw', 'engine'] as const);
-    for (const name of order) {
-      const started = performance.now();
-      const cpu = process.cpuUsage();
-      const sampled = await runs[name]();
-      const { user, system } = process.cpuUsage(cpu);
-      // The first round warms up.
-      if (round > 0) {
-        seconds[name].push((performance.now() - started) / 1000);
-        cpuSeconds[name].push((user + system) / 1e6);
+  for (let layout = 0; layout < LAYOUTS; layout++) {
+    const runs = await contexts(sequences, layout % 2 === 0 ? ['engine', 'raw'] : ['raw', 'engine']);
+    for (let turn = 0; turn <= TURNS; turn++) {
+      const round = layout * (TURNS + 1) + turn;
+      const prompts = Array.from({ length: sequences }, (_, i) => prompt(round, i));
+      const order = round % 2 === 0 ? (['engine', 'raw'] as const) : (['raw', 'engine'] as const);
+      for (const name of order) {
+        const started = performance.now();
+        const cpu = process.cpuUsage();
+        const sampled = await runs[name].run(prompts);
+        const { user, system } = process.cpuUsage(cpu);
+        // The first turn warms up.
+        if (turn > 0) {
+          seconds[name].push((performance.now() - started) / 1000);
+          cpuSeconds[name].push((user + system) / 1e6);
+        }
+        tokens = { ...tokens, [name]: sampled };
       }
-      tokens = { ...tokens, [name]: sampled };
     }
+    await runs.engine.close();
+    await runs.raw.close();
   }
-  await engine.close();
-  await raw.close();
   const expected = sequences * SAMPLED;
   if (tokens.engine !== expected || tokens.raw !== expected) {
     throw new Error(`unequal work: ${tokens.engine} and ${tokens.raw} tokens, expected ${expected}`);
   }
   const ours = expected / median(seconds.engine);
-  const paired = (times: typeof seconds): number => median(times.raw.map((raw, i) => raw / times.engine[i]!));
+  const paired = (times: Times): number => median(times.raw.map((raw, i) => raw / times.engine[i]!));
   const ofRaw = paired(cpuSeconds);
   const common = {
     unit: 'tokens/s',
     better: 'higher' as const,
     n: ROUNDS,
-    config: { sequences, prompt: PROMPT, sampled: SAMPLED, threads: 1, stat: 'p50', llama: llamaVersion() },
+    config: {
+      sequences,
+      layouts: LAYOUTS,
+      prompt: PROMPT,
+      sampled: SAMPLED,
+      threads: 1,
+      stat: 'p50',
+      llama: llamaVersion(),
+    },
   };
   return [
     { name: `tokens_per_s/${sequences}`, value: ours, ...common },
@@ -116,8 +118,38 @@ async function throughput(sequences: number): Promise<BenchRow[]> {
   ];
 }
 
+interface Runs {
+  /** Samples after every prompt, all at once; how many tokens. */
+  run(prompts: number[][]): Promise<number>;
+  close(): Promise<void>;
+}
+
+async function contexts(sequences: number, order: readonly Name[]): Promise<Record<Name, Runs>> {
+  const made: Partial<Record<Name, Runs>> = {};
+  for (const name of order) made[name] = await (name === 'engine' ? engineRuns : rawRuns)(sequences);
+  return made as Record<Name, Runs>;
+}
+
+async function engineRuns(sequences: number): Promise<Runs> {
+  const engine = new LlamaEngine({ contextLength: 768, sequences });
+  await engine.load({ id: 'bench', version: 0 }, { format: 'gguf', path });
+  let calls = 0;
+  const ask = (ids: number[], i: number) =>
+    engine.sample('current', {
+      prompt: Int32Array.from(ids),
+      stopIds: [],
+      tag: `r${i}`,
+      sampling: sampling(`${calls++}/${i}`),
+    });
+  const run = async (prompts: number[][]): Promise<number> => {
+    const all = await Promise.all(prompts.map(ask));
+    return all.reduce((sum, { logprobs }) => sum + logprobs.length, 0);
+  };
+  return { run, close: () => engine.close() };
+}
+
 /** What one would write with the library alone, with the engine's context settings. */
-async function rawLoop(sequences: number) {
+async function rawRuns(sequences: number): Promise<Runs> {
   const llama = await getLlama({ gpu: false, build: 'never', logLevel: LlamaLogLevel.error, maxThreads: 1 });
   const model = await llama.loadModel({ modelPath: path, useMmap: false });
   const context = await model.createContext({
