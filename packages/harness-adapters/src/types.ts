@@ -1,5 +1,5 @@
 import type { DialectName, Message, ToolSpec } from '@treeward/messages';
-import type { Mount, RunOptions, SandboxLimits, SandboxSession } from '@treeward/sandbox';
+import type { Mount, RunOptions, SandboxLimits, SandboxProvider, SandboxSession } from '@treeward/sandbox';
 import type { Identity, TranscriptAgent } from '@treeward/telemetry';
 
 /** The four things a demonstrator can do; each harness has its own names for them. */
@@ -82,6 +82,11 @@ export interface HarnessAdapter {
   readonly limits: Partial<SandboxLimits>;
   /** Null when it is not installed. Reads the real version, never assumes the pin. */
   detect(): Promise<Installed | null>;
+  /**
+   * Once per machine, before the first rollout: makes what its later starts are cheaper with, in a sandbox without a
+   * task. From then on `detect` shows it. A machine where it cannot be made does without. @default nothing to make
+   */
+  warm?(provider: SandboxProvider): Promise<void>;
   /**
    * Writes what the harness reads before its command line. `task` as `command` will get it.
    * @throws TreewardError HARNESS_E_UNSUPPORTED when the harness cannot do what the task asks for

@@ -46,7 +46,8 @@ export class MemoryAdmission {
   }
 }
 
-function memoryAvailable(): number {
+/** Bytes that can be had without swapping; Infinity where nobody says. */
+export function memoryAvailable(): number {
   try {
     const kib = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1];
     return kib === undefined ? Infinity : Number(kib) * 1024;

@@ -2,7 +2,7 @@ export { lastConversation, type Conversation } from './conversation.js';
 export { loadTask } from './task.js';
 export { SandboxGrader, type SandboxGraderOptions } from './grade.js';
 export { runRollout, type RolloutDeps } from './run-rollout.js';
-export type { AdmissionOptions } from './admission.js';
+export { memoryAvailable, type AdmissionOptions } from './admission.js';
 export { RolloutPool, type RolloutPoolOptions } from './pool.js';
 export { settle } from './settle.js';
 export { FAULTS, faultOf, INFRASTRUCTURE, type FaultKind, type FaultRule } from './faults.js';

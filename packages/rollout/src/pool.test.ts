@@ -74,11 +74,13 @@ describe('RolloutPool', () => {
     const { deps } = brokenMachine('GATEWAY_E_CLOSED');
     const task = writeFakeTask();
     const ids = Array.from({ length: 20 }, (_, k) => `r${k}`);
-    const results = await new RolloutPool(deps, { concurrency: 3, retries: 0 }).run(
+    const pool = new RolloutPool(deps, { concurrency: 3, retries: 0 });
+    const results = await pool.run(
       ids.map((id) => spec(id, task)),
       () => undefined,
     );
     expect(results.map((result) => result.rolloutId)).toEqual(ids);
+    expect(pool.most).toBe(3);
   });
 
   it('starts nothing more when the model is lost, and says why', async () => {

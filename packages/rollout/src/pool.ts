@@ -24,6 +24,7 @@ export class RolloutPool implements RolloutQueue {
   readonly #perHarness: Readonly<Record<string, number>>;
   readonly #retries: number;
   readonly #memory: AdmissionOptions;
+  #most = 0;
 
   constructor(deps: RolloutDeps, options: RolloutPoolOptions = {}) {
     this.#deps = deps;
@@ -31,6 +32,11 @@ export class RolloutPool implements RolloutQueue {
     this.#perHarness = options.perHarness ?? {};
     this.#retries = options.retries ?? 2;
     this.#memory = options.memory ?? {};
+  }
+
+  /** Most rollouts that were in flight together so far. */
+  get most(): number {
+    return this.#most;
   }
 
   /**
@@ -69,6 +75,7 @@ export class RolloutPool implements RolloutQueue {
           const [index] = waiting.splice(at, 1) as [number];
           const spec = specs[index]!;
           inFlight++;
+          this.#most = Math.max(this.#most, inFlight);
           admission.enter(limits.get(spec.harness)!);
           running.set(spec.harness, (running.get(spec.harness) ?? 0) + 1);
           this.#one(spec, signal)

@@ -89,6 +89,7 @@ interface Attempt {
 }
 
 async function attempt({ spec, deps, folder, result, task, adapter, signal }: Attempt): Promise<void> {
+  await adapter.warm?.(deps.sandboxes);
   const installed = await requireInstalled(adapter);
   result.harnessVersion = installed.version;
   const socketDirectory = join(deps.socketRoot, spec.rolloutId);

@@ -7,6 +7,7 @@ import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter } from '../types.js';
 import { canonicaliseOpenclaw } from './canonicalise.js';
 import { openclawConfig } from './config.js';
+import { makeStartCache, startCacheOf, startOptions } from './start-cache.js';
 import { identifyOpenclaw } from './identify.js';
 import { parseOpenclawTranscript } from './transcript.js';
 
@@ -23,13 +24,16 @@ const SLIM_MANIFEST = here('slim-manifest.json');
 const GATEWAY_RUN = here('gateway-run.mjs');
 const INSIDE = '/opt/harness/openclaw';
 const NODE_INSIDE = '/opt/harness/node';
+const RESOLUTIONS_INSIDE = `${INSIDE}/resolutions.mjs`;
 const GATEWAY_PORT = 18789; // of the sandbox's own loopback: nobody else is there
 
 /** `local`: one process. `gateway`: a gateway and its client, as people run it; only there has it sub-agents. */
 function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
   const gateway = mode === 'gateway';
-  return {
-    name: gateway ? 'openclaw-gateway' : 'openclaw',
+  const name = gateway ? 'openclaw-gateway' : 'openclaw';
+  let warmed: Promise<void> | null = null;
+  const adapter: HarnessAdapter = {
+    name,
     pin: PIN,
     dialect: 'openai-chat',
     tools: {
@@ -46,6 +50,7 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
       const node = join(modulesOf('node', NODE_PIN), `node-${process.platform}-${process.arch}`);
       const version = packageVersion(join(modules, 'openclaw'));
       if (version === null || !existsSync(join(node, 'bin/node'))) return null;
+      const cache = startCacheOf(name, version, NODE_PIN, modules);
       return {
         version,
         mounts: [
@@ -56,9 +61,22 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
             : []),
           ...(gateway ? [{ host: GATEWAY_RUN, inside: `${INSIDE}/gateway-run.mjs` }] : []),
           { host: node, inside: NODE_INSIDE },
+          { host: here('resolutions.mjs'), inside: RESOLUTIONS_INSIDE },
+          ...(existsSync(cache.host) ? [cache] : []),
         ],
         entry: `${INSIDE}/node_modules/openclaw/openclaw.mjs`,
       };
+    },
+
+    warm(provider) {
+      warmed ??= (async () => {
+        const installed = await adapter.detect();
+        if (!installed) return;
+        const cache = startCacheOf(name, installed.version, NODE_PIN, modulesOf('openclaw', PIN));
+        // Whatever keeps it from being made (a read-only cache, no sandbox) costs two seconds per rollout and nothing else.
+        await makeStartCache(adapter, installed, provider, cache, RESOLUTIONS_INSIDE).catch(() => undefined);
+      })();
+      return warmed;
     },
 
     async prepare(sandbox, endpoint, task) {
@@ -78,10 +96,12 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
     },
 
     command(sandbox, installed, task, endpoint) {
+      const start = startOptions(installed, RESOLUTIONS_INSIDE);
       const launcher = [`${INSIDE}/gateway-run.mjs`, String(GATEWAY_PORT)];
       return {
         argv: [
           `${NODE_INSIDE}/bin/node`,
+          ...start.node,
           ...(gateway ? launcher : []),
           installed.entry,
           'agent',
@@ -103,7 +123,7 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
             OPENCLAW_DISABLE_BUNDLED_PLUGINS: '1',
             // No second process, and no code cache written into a temp directory that dies with the rollout.
             OPENCLAW_NO_RESPAWN: '1',
-            NODE_DISABLE_COMPILE_CACHE: '1',
+            ...start.env,
           },
         },
       };
@@ -120,6 +140,7 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
     identify: identifyOpenclaw,
     parseTranscript: parseOpenclawTranscript,
   };
+  return adapter;
 }
 
 export const openclaw = openclawAdapter('local');

@@ -12,7 +12,8 @@ const QUIET_MS = 1500;
 const STATE = join(process.env.HOME, '.openclaw');
 const [port, entry, ...client] = process.argv.slice(2);
 
-const gateway = spawn(process.execPath, [entry, 'gateway', 'run', '--port', port], {
+// What was preloaded here is for OpenClaw's processes.
+const gateway = spawn(process.execPath, [...process.execArgv, entry, 'gateway', 'run', '--port', port], {
   stdio: ['ignore', 'pipe', 'pipe'],
 });
 let log = '';
@@ -63,7 +64,9 @@ async function main() {
     }
     await sleep(100);
   }
-  const agent = spawn(process.execPath, [entry, ...client], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const agent = spawn(process.execPath, [...process.execArgv, entry, ...client], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
   const code = await new Promise((resolve) => agent.on('exit', (status) => resolve(status ?? 1)));
   await settle();
   gateway.kill('SIGTERM');
@@ -74,4 +77,8 @@ async function main() {
 }
 
 process.exitCode = await main();
+if (process.execArgv.some((option) => option.includes('?record='))) {
+  gateway.kill('SIGTERM'); // what it loaded is to be kept, and that is written at its end
+  await Promise.race([gone, sleep(10_000)]);
+}
 gateway.kill('SIGKILL');

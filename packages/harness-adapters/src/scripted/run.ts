@@ -41,6 +41,7 @@ export async function runScripted(
   provider: SandboxProvider,
   run: ScriptedRun,
 ): Promise<ScriptedOutcome> {
+  await adapter.warm?.(provider);
   const installed = await requireInstalled(adapter);
   const from = mkdtempSync(join(tmpdir(), 'task-'));
   for (const [path, content] of Object.entries(run.files ?? {})) {

@@ -96,6 +96,7 @@ function describe(report: SoakReport): string {
   const ms = (value: number): string => `${value.toFixed(1)} ms`;
   return [
     `${report.rollouts} rollouts (${report.found} found) in ${duration(report.seconds)}, ${report.perSecond.toFixed(2)} per second`,
+    `at once: ${report.atOnce} of ${report.concurrency}; memory available ${report.availableMiB.before} MiB before, ${report.availableMiB.least} MiB at least`,
     `rewards: ${report.rewards.known} known, mean ${report.rewards.mean.toFixed(3)}; faults: ${JSON.stringify(report.faults)}`,
     `sandboxes: ${JSON.stringify(counters)}; create p50 ${ms(report.createMs.p50)}, p90 ${ms(report.createMs.p90)}`,
     `left behind: ${report.leaks.length ? report.leaks.join(', ') : 'nothing'}; open files ${report.openFiles.join(' → ')}; resident MiB ${report.residentMiB.join(' → ')}`,

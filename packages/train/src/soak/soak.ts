@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { benchMachine, writeJsonAtomic, type RunFolder } from '@treeward/base';
 import { type TemplateSpec } from '@treeward/policy';
-import type { RolloutResult } from '@treeward/rollout';
+import { memoryAvailable, type RolloutResult } from '@treeward/rollout';
 import type { SandboxCounters, SandboxProvider } from '@treeward/sandbox';
 import { Stack } from '../processes/stack.js';
 import { lockRun } from '../run-lock.js';
@@ -26,6 +26,10 @@ export interface SoakReport {
   found: number;
   harnesses: Readonly<Record<string, number>>;
   concurrency: number;
+  /** Most in flight together: fewer than `concurrency` where memory did not admit more. */
+  atOnce: number;
+  /** Least memory that could be had while they ran, and before. */
+  availableMiB: { least: number; before: number };
   provider: string;
   seconds: number;
   perSecond: number;
@@ -70,19 +74,25 @@ export async function soak(run: RunFolder, options: SoakOptions): Promise<SoakRe
       resident: residentMiB(),
       time: Date.now(),
     };
+    const available = { before: availableMiB(), least: availableMiB() };
+    const looking = setInterval(() => {
+      available.least = Math.min(available.least, availableMiB());
+    }, 250);
     let done = 0;
     const fresh: RolloutResult[] = [];
     const wasThere = new Set(
       specs.flatMap(({ rolloutId }) => (existsSync(run.rollout(rolloutId).result) ? [rolloutId] : [])),
     );
-    const results = await pool.run(
-      specs,
-      (result) => {
-        if (!wasThere.has(result.rolloutId)) fresh.push(result);
-        options.onDone?.(result, ++done);
-      },
-      signal ? { signal } : {},
-    );
+    const results = await pool
+      .run(
+        specs,
+        (result) => {
+          if (!wasThere.has(result.rolloutId)) fresh.push(result);
+          options.onDone?.(result, ++done);
+        },
+        signal ? { signal } : {},
+      )
+      .finally(() => clearInterval(looking));
     const seconds = (Date.now() - before.time) / 1000;
     const after = cpuUse(stack.pids());
     await pool.close();
@@ -98,6 +108,8 @@ export async function soak(run: RunFolder, options: SoakOptions): Promise<SoakRe
       found,
       harnesses: options.harnesses,
       concurrency,
+      atOnce: pool.most,
+      availableMiB: available,
       provider: sandboxes.name,
       seconds,
       perSecond: fresh.length / seconds,
@@ -119,6 +131,7 @@ export async function soak(run: RunFolder, options: SoakOptions): Promise<SoakRe
   }
 }
 
+const availableMiB = (): number => Math.round(memoryAvailable() / 1024 ** 2);
 const residentMiB = (): number => Math.round(process.memoryUsage.rss() / 1024 ** 2);
 
 function perRollout(
