@@ -80,6 +80,8 @@ export interface HarnessAdapter {
   /** Asks, without tools and beside its first request, for a title: who plays prepared replies must answer that too. */
   readonly asksTitle?: true;
   readonly limits: Partial<SandboxLimits>;
+  /** Bytes that it comes to at most in an ordinary rollout, well below its limit: so many are run at once. @default half the limit */
+  readonly usualMemory?: number;
   /** Null when it is not installed. Reads the real version, never assumes the pin. */
   detect(): Promise<Installed | null>;
   /**

@@ -1,24 +1,27 @@
 import { readFileSync } from 'node:fs';
 
 export interface AdmissionOptions {
-  /** Bytes that all rollouts together may count for. @default 85 % of what is available when the pool starts to run */
+  /** Bytes that all rollouts together may usually take. @default 85 % of what is available when the pool starts to run */
   budget?: number;
-  /**
-   * How many times the budget the limits may add up to: a limit is a ceiling, and harnesses stay well below theirs (Claude
-   * Code takes a third of its GiB). @default 2
-   */
-  overcommit?: number;
   /** Bytes of memory that can be had now. @default MemAvailable */
   available?: () => number;
 }
 
+/** Bytes of one rollout's sandbox. */
+export interface MemoryNeed {
+  /** More it cannot take. */
+  limit: number;
+  /** What it comes to in an ordinary rollout: a limit is a ceiling, and harnesses stay well below theirs. */
+  usual: number;
+}
+
 /**
- * Whether one more rollout fits into memory: by what those in flight may come to, and by what is really free. One alone
- * always fits, so that a small machine is slow and not stuck.
+ * Whether one more rollout fits into memory: by what those in flight usually come to, also those that have only begun, and
+ * by what is really free: one may always grow to its limit. One alone always fits, so that a small machine is slow and not
+ * stuck.
  */
 export class MemoryAdmission {
   readonly #budget: number;
-  readonly #overcommit: number;
   readonly #available: () => number;
   #inFlight = 0;
   #promised = 0;
@@ -26,23 +29,21 @@ export class MemoryAdmission {
   constructor(options: AdmissionOptions = {}) {
     this.#available = options.available ?? memoryAvailable;
     this.#budget = options.budget ?? this.#available() * 0.85;
-    this.#overcommit = options.overcommit ?? 2;
   }
 
-  /** @param limit bytes of its sandbox */
-  admits(limit: number): boolean {
+  admits({ limit, usual }: MemoryNeed): boolean {
     if (this.#inFlight === 0) return true;
-    return this.#promised + limit <= this.#budget * this.#overcommit && this.#available() >= limit;
+    return this.#promised + usual <= this.#budget && this.#available() >= limit;
   }
 
-  enter(limit: number): void {
+  enter({ usual }: MemoryNeed): void {
     this.#inFlight++;
-    this.#promised += limit;
+    this.#promised += usual;
   }
 
-  leave(limit: number): void {
+  leave({ usual }: MemoryNeed): void {
     this.#inFlight--;
-    this.#promised -= limit;
+    this.#promised -= usual;
   }
 }
 

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { runRollout, type RolloutDeps } from './run-rollout.js';
 import { adapterByName } from '@treeward/harness-adapters';
 import { DEFAULT_LIMITS } from '@treeward/sandbox';
-import { MemoryAdmission, type AdmissionOptions } from './admission.js';
+import { MemoryAdmission, type AdmissionOptions, type MemoryNeed } from './admission.js';
 import { FAULTS } from './faults.js';
 import type { RolloutQueue, RolloutResult, RolloutSpec } from './types.js';
 
@@ -52,7 +52,7 @@ export class RolloutPool implements RolloutQueue {
     const waiting = specs.map((_, index) => index);
     const running = new Map<string, number>();
     const admission = new MemoryAdmission(this.#memory);
-    const limits = new Map(
+    const needs = new Map(
       [...new Set(specs.map(({ harness }) => harness))].map((name) => [name, memoryOf(name)]),
     );
     let inFlight = 0;
@@ -68,7 +68,7 @@ export class RolloutPool implements RolloutQueue {
             const harness = specs[index]!.harness;
             return (
               (running.get(harness) ?? 0) < (this.#perHarness[harness] ?? Infinity) &&
-              admission.admits(limits.get(harness)!)
+              admission.admits(needs.get(harness)!)
             );
           });
           if (at < 0) return;
@@ -76,7 +76,7 @@ export class RolloutPool implements RolloutQueue {
           const spec = specs[index]!;
           inFlight++;
           this.#most = Math.max(this.#most, inFlight);
-          admission.enter(limits.get(spec.harness)!);
+          admission.enter(needs.get(spec.harness)!);
           running.set(spec.harness, (running.get(spec.harness) ?? 0) + 1);
           this.#one(spec, signal)
             .then((result) => {
@@ -85,7 +85,7 @@ export class RolloutPool implements RolloutQueue {
             })
             .finally(() => {
               inFlight--;
-              admission.leave(limits.get(spec.harness)!);
+              admission.leave(needs.get(spec.harness)!);
               running.set(spec.harness, running.get(spec.harness)! - 1);
             })
             .then(next, reject);
@@ -115,11 +115,13 @@ export class RolloutPool implements RolloutQueue {
   }
 }
 
-/** Bytes of the sandbox of a harness; an unknown one fails by itself and needs none. */
-function memoryOf(harness: string): number {
+/** What the sandbox of a harness needs; an unknown one fails by itself and needs nothing. */
+function memoryOf(harness: string): MemoryNeed {
   try {
-    return adapterByName(harness).limits?.memory ?? DEFAULT_LIMITS.memory;
+    const { limits, usualMemory } = adapterByName(harness);
+    const limit = limits?.memory ?? DEFAULT_LIMITS.memory;
+    return { limit, usual: usualMemory ?? limit / 2 };
   } catch {
-    return 0;
+    return { limit: 0, usual: 0 };
   }
 }

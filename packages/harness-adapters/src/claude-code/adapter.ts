@@ -45,6 +45,7 @@ export const claudeCode: HarnessAdapter = {
     exec: { tool: 'Bash', arguments: ['command'] },
   },
   limits: { memory: 1024 ** 3 },
+  usualMemory: 320 * 1024 ** 2, // 93 MiB more of the machine's for each of 32, 235 MiB resident
 
   async detect() {
     // The package only wraps this one: a standalone binary that needs no Node.
