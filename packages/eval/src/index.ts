@@ -20,6 +20,8 @@ export { JudgeCache } from './judge/cache.js';
 export { HttpJudge, type HttpJudgeOptions } from './judge/http-model.js';
 export { ScriptedJudge, type ScriptedReply } from './judge/scripted-model.js';
 export type { JudgeModel } from './judge/model.js';
+export { loadHarborInImages } from './formats/harbor-images.js';
+export { ImageProvider } from './run/image-provider.js';
 export { evaluate, type EvaluateOptions, type EvaluationProgress } from './run/evaluate.js';
 export { referenceOf, readSolution, type Solution, type SolutionStep } from './run/solution.js';
 export type { EvaluationIdentity, EvaluationSummary } from './run/summary.js';

@@ -2,13 +2,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadTask } from '@treeward/rollout';
-import { clawgymFiles, codeOf, folderOf, REFERENCE_ENTRY } from '../testing/tasks.js';
+import { clawgymFiles, codeOf, codeOfAsync, folderOf, REFERENCE_ENTRY } from '../testing/tasks.js';
 import { loadClawgymDirectories } from './clawgym-directory.js';
 import { loadClawgymRows } from './clawgym-rows.js';
 import { parseCsv } from './csv.js';
 import { readDockerfile } from './dockerfile.js';
 import { domainOf } from './domains.js';
 import { loadHarbor } from './harbor.js';
+import { loadHarborInImages } from './harbor-images.js';
 import { loadJobbench } from './jobbench.js';
 import { detectFormat, loadTasks } from './load-tasks.js';
 import { materialise, readMaterialised } from './materialise.js';
@@ -162,16 +163,19 @@ describe('JobBench', () => {
     { rubric: 'R', criterion: ['a', 'b'], weight: 3 },
     { rubric: 'S', criterion: 'c', weight: 1 },
   ];
-  it('reads tasks of every profession; main tasks, which need a search, are live', () => {
+  it('reads tasks of every profession; the agent sees task_folder/ and nothing else', () => {
     const root = folderOf({
-      'easy/nurse/task1/RUBRICS.json': JSON.stringify(rubrics),
-      'easy/nurse/task1/task_card.md': 'Plan it.',
+      'easy/nurse/task1/RUBRICS.json': JSON.stringify({ rubrics }),
+      'easy/nurse/task1/task_card.md': 'What people read: the hidden solution.',
+      'easy/nurse/task1/task_folder/TASK_INSTRUCTIONS.txt': 'Plan it.\n',
       'easy/nurse/task1/task_folder/plan.csv': 'x',
-      'main/clerk/task2/RUBRICS.json': JSON.stringify({ rubrics }),
-      'main/clerk/task2/task_card.md': 'File it.',
+      'main/clerk/task2/RUBRICS.json': JSON.stringify({ evaluation_rubrics: rubrics }),
+      'main/clerk/task2/task_folder/TASK_INSTRUCTIONS.txt': 'File it.',
       'main/clerk/task2/files_required_to_search/a.txt': '',
       'main/clerk/task3/RUBRICS.json': '[]',
-      'main/clerk/task3/task_card.md': 'x',
+      'main/clerk/task3/task_folder/TASK_INSTRUCTIONS.txt': 'x',
+      'main/clerk/task4/RUBRICS.json': JSON.stringify(rubrics),
+      'main/clerk/task4/task_card.md': 'A card is no prompt.',
     });
     const { tasks, problems } = loadJobbench(root);
     expect(tasks.map(({ id, category, live, query }) => [id, category, live, query])).toEqual([
@@ -182,8 +186,11 @@ describe('JobBench', () => {
       { weight: 3, criteria: [0, 1] },
       { weight: 1, criteria: [2] },
     ]);
-    expect(tasks[0]!.files.map(({ path }) => path)).toEqual(['plan.csv']);
-    expect(problems[0]!.code).toBe('TASK_E_RUBRIC');
+    expect(tasks.map(({ files }) => files.map(({ path }) => path))).toEqual([
+      ['TASK_INSTRUCTIONS.txt', 'plan.csv'],
+      ['TASK_INSTRUCTIONS.txt'],
+    ]);
+    expect(problems.map(({ code }) => code)).toEqual(['TASK_E_RUBRIC', 'TASK_E_FILE']);
   });
 });
 
@@ -203,6 +210,27 @@ describe('OfficeQA', () => {
     expect(tasks[0]!.query).toMatch(/^What, "exactly"\?\nSay\./);
     expect(tasks[0]!.files.map(({ path }) => path)).toEqual(['documents/a.txt']);
     expect(problems[0]!.code).toBe('TASK_E_ROW');
+  });
+
+  it('finds the documents where the corpus has them; without source_files their names are in the addresses', () => {
+    const address = 'https://example.org/title/treasury-bulletin-407';
+    const root = folderOf({
+      'officeqa_full.csv': `uid,question,answer,source_docs,source_files,difficulty\nq1,Why?,"1,2",d,"a.txt\nb.txt",easy\n`,
+      'treasury_bulletins_parsed/transformed/a.txt': 'text',
+      'treasury_bulletins_parsed/transformed/b.txt': 'text',
+    });
+    const first = loadOfficeqa(root).tasks[0]!;
+    expect([first.files.map(({ path }) => path), first.warnings]).toEqual([
+      ['documents/a.txt', 'documents/b.txt'],
+      [],
+    ]);
+    const older = folderOf({
+      'officeqa.csv': `uid,question,answer,source_docs,difficulty\nq1,Why?,1,"${address}/january-1941-6529?page=15\n${address}/june-2025-687694 page 76",hard\n`,
+      'treasury_bulletins_parsed/transformed/treasury_bulletin_1941_01.txt': 'text',
+    });
+    const second = loadOfficeqa(older).tasks[0]!;
+    expect(second.files.map(({ path }) => path)).toEqual(['documents/treasury_bulletin_1941_01.txt']);
+    expect(second.warnings).toEqual(['the source file treasury_bulletin_2025_06.txt is not there']);
   });
 
   it.each([
@@ -255,6 +283,13 @@ describe('Harbor', () => {
     expect(loadHarbor(root).problems.map(({ code }) => code)).toEqual(['TASK_E_TOML', 'TASK_E_FILE']);
   });
 
+  it('in its own image: without a docker that answers it is an error of its own', async () => {
+    const cache = folderOf({});
+    const options = { cache, socket: join(cache, 'none.sock') };
+    expect(await codeOfAsync(() => loadHarborInImages(folderOf(files), options))).toBe('HARBOR_E_DOCKER');
+    expect(await codeOfAsync(() => loadHarborInImages(cache, options))).toBe('TASK_E_NONE');
+  });
+
   it('a copy to somewhere outside is not carried out', () => {
     const context = folderOf({ 'a.txt': '' });
     expect(readDockerfile('COPY a.txt /etc/a.txt', context)).toMatchObject({
@@ -271,7 +306,10 @@ describe('by what lies there', () => {
     ['harbor', { 't/task.toml': 'version="1"', 't/instruction.md': 'x', 't/tests/test.sh': '' }],
     [
       'jobbench',
-      { 's/p/t/RUBRICS.json': '[{"rubric":"r","criterion":"c","weight":1}]', 's/p/t/task_card.md': 'x' },
+      {
+        's/p/t/RUBRICS.json': '[{"rubric":"r","criterion":"c","weight":1}]',
+        's/p/t/task_folder/TASK_INSTRUCTIONS.txt': 'x',
+      },
     ],
   ])('%s', (format, files) => {
     expect(detectFormat(folderOf(files as Record<string, string>))).toBe(format);

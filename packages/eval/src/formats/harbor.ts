@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { TreewardError } from '@treeward/base';
 import type { EvalTask, LoadedTasks } from '../types.js';
 import { collectTasks } from './collect.js';
-import { readDockerfile } from './dockerfile.js';
+import { readDockerfile, type PlainImage } from './dockerfile.js';
 import { filesBelow } from './files-below.js';
 import { readText } from './read-text.js';
 import { rewriteFile, rewritePaths, WORKSPACE, type Rewrite } from './workspace-paths.js';
@@ -58,12 +58,8 @@ print(sum(scores.values()) / len(scores))
 END
 `;
 
-/**
- * Reads a Harbor (Terminal-Bench 2) task: instruction.md, task.toml, environment/, tests/. Its image's working directory becomes the
- * workspace; what the image needs beyond local files is a warning, because no container is built here.
- * @throws TreewardError TASK_E_FILE, TASK_E_TOML, TASK_E_PATH
- */
-export function loadHarborTask(directory: string): EvalTask {
+/** @throws TreewardError TASK_E_FILE, TASK_E_TOML */
+export function readHarborConfig(directory: string): z.infer<typeof config> {
   const file = join(directory, 'task.toml');
   let value: unknown;
   try {
@@ -82,16 +78,25 @@ export function loadHarborTask(directory: string): EvalTask {
       data: { file, field: issue.path.join('.') },
     });
   }
-  const { task, metadata, agent, verifier, environment } = parsed.data;
+  return parsed.data;
+}
+
+/** What can be had of a task's image without building it. */
+function plainImage(directory: string, name: string | null | undefined): PlainImage {
   const context = join(directory, 'environment');
   const docker = join(context, 'Dockerfile');
-  const image = existsSync(docker)
-    ? readDockerfile(readText(docker), context)
-    : {
-        workdir: '/app',
-        files: [],
-        unsupported: environment?.docker_image ? [`image ${environment.docker_image}`] : [],
-      };
+  if (existsSync(docker)) return readDockerfile(readText(docker), context);
+  return { workdir: '/app', files: [], unsupported: name ? [`image ${name}`] : [] };
+}
+
+/**
+ * Reads a Harbor (Terminal-Bench 2) task: instruction.md, task.toml, environment/, tests/. Its image's working directory becomes the
+ * workspace; what the image needs beyond local files is a warning, unless the `image` is there (harbor-images.ts).
+ * @throws TreewardError TASK_E_FILE, TASK_E_TOML, TASK_E_PATH
+ */
+export function loadHarborTask(directory: string, built?: PlainImage): EvalTask {
+  const { task, metadata, agent, verifier, environment } = readHarborConfig(directory);
+  const image = built ?? plainImage(directory, environment?.docker_image);
   const workdir: Rewrite = [
     new RegExp(
       `(?<![\\w./-])${image.workdir.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?=[/\\s"'\`:;,)]|\\.?$|\\.\\s)`,
@@ -140,8 +145,8 @@ export function loadHarborTask(directory: string): EvalTask {
   };
 }
 
-/** A task directory, or a folder of them. @throws TreewardError TASK_E_NONE */
-export function loadHarbor(root: string): LoadedTasks {
+/** Task directories: the folder itself, or those in it. @throws TreewardError TASK_E_NONE */
+export function harborDirectories(root: string): string[] {
   const directory = resolve(root);
   const is = (path: string): boolean => existsSync(join(path, 'task.toml'));
   const found = !existsSync(directory)
@@ -157,8 +162,13 @@ export function loadHarbor(root: string): LoadedTasks {
       data: { file: directory },
     });
   }
+  return found;
+}
+
+/** `images`: what was built of the tasks, by their directory. @throws TreewardError TASK_E_NONE */
+export function loadHarbor(root: string, images: ReadonlyMap<string, PlainImage> = new Map()): LoadedTasks {
   return {
-    ...collectTasks(found, loadHarborTask),
-    set: { name: basename(directory), version: null, licence: null },
+    ...collectTasks(harborDirectories(root), (path) => loadHarborTask(path, images.get(path))),
+    set: { name: basename(resolve(root)), version: null, licence: null },
   };
 }

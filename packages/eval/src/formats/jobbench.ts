@@ -2,7 +2,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import { TreewardError, readJson } from '@treeward/base';
-import type { Criterion, EvalTask, LoadedTasks, Rubric, TaskFile } from '../types.js';
+import type { Criterion, EvalTask, LoadedTasks, Rubric } from '../types.js';
 import { noCode } from './checker-scripts.js';
 import { collectTasks } from './collect.js';
 import { filesBelow } from './files-below.js';
@@ -14,7 +14,8 @@ const entry = z.looseObject({
   criterion: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]),
   weight: z.coerce.number().gt(0),
 });
-const rubricFile = z.union([z.array(entry).min(1), z.object({ rubrics: z.array(entry).min(1) })]);
+const list = z.array(entry).min(1);
+const rubricFile = z.union([list, z.object({ rubrics: list }), z.object({ evaluation_rubrics: list })]);
 
 /**
  * Every criterion is yes or no; **all** criteria of a rubric must hold to earn its weight; the score is earned ÷ total weight.
@@ -33,7 +34,8 @@ export function jobbenchRubric(value: unknown, file: string): Rubric {
       },
     );
   }
-  const entries = Array.isArray(parsed.data) ? parsed.data : parsed.data.rubrics;
+  const { data } = parsed;
+  const entries = Array.isArray(data) ? data : 'rubrics' in data ? data.rubrics : data.evaluation_rubrics;
   const criteria: Criterion[] = [];
   const groups = entries.map(({ rubric, name, criterion, weight }, index) => {
     const title = rubric ?? name ?? `rubric ${index + 1}`;
@@ -45,21 +47,24 @@ export function jobbenchRubric(value: unknown, file: string): Rubric {
   return { criteria, source: JSON.stringify(value), groups };
 }
 
-const PROMPT_FILES = ['task_card.md', 'task_folder/task_card.md', 'TASK.md', 'prompt.md'];
+/** The prompt, a file among those the agent gets. */
+const INSTRUCTIONS = 'TASK_INSTRUCTIONS.txt';
 
-/** Reads one task folder: `task_folder/`, `RUBRICS.json`, `task_card.md`. @throws TreewardError TASK_E_FILE, TASK_E_RUBRIC */
+/**
+ * Reads one task folder. The agent sees `task_folder/` and nothing else: `RUBRICS.json`, `task_card.md` (the brief for people) and
+ * `files_required_to_search/` (what it should find in the open web) are withheld.
+ * @throws TreewardError TASK_E_FILE, TASK_E_RUBRIC
+ */
 export function loadJobbenchTask(directory: string, root: string): EvalTask {
-  const card = PROMPT_FILES.map((name) => join(directory, name)).find((path) => existsSync(path));
-  if (card === undefined) {
-    throw new TreewardError('TASK_E_FILE', `${directory}: task_card.md is missing`, {
-      data: { file: join(directory, 'task_card.md') },
+  const inputs = join(directory, 'task_folder');
+  const instructions = join(inputs, INSTRUCTIONS);
+  if (!existsSync(instructions)) {
+    throw new TreewardError('TASK_E_FILE', `${directory}: task_folder/${INSTRUCTIONS} is missing`, {
+      data: { file: instructions },
     });
   }
   const rubrics = join(directory, 'RUBRICS.json');
-  const inputs = join(directory, 'task_folder');
-  const files: TaskFile[] = existsSync(inputs)
-    ? filesBelow(inputs).filter(({ path }) => !/^(RUBRICS\.json|task_card\.md)$/.test(path))
-    : [];
+  const files = filesBelow(inputs);
   const profession = basename(dirname(directory));
   return {
     id:
@@ -70,7 +75,7 @@ export function loadJobbenchTask(directory: string, root: string): EvalTask {
     name: `${profession}: ${basename(directory)}`,
     format: 'jobbench',
     category: profession,
-    query: readText(card).trim(),
+    query: readText(instructions).trim(),
     sessions: null,
     timeoutSeconds: null,
     files,

@@ -47,7 +47,7 @@ export function loadOfficeqa(root: string, options: OfficeqaOptions = {}): Loade
       hints: ['name the .csv, or the folder it lies in'],
     });
   }
-  const folders = options.documents ?? [directory, ...folderNames(directory)];
+  const folders = options.documents ?? [directory, ...foldersBelow(directory, 3)];
   const rows = parseCsv(readText(csv), csv);
   const byPlace = new Map(rows.map((row, index) => [`${csv}#${index + 1}`, row]));
   return {
@@ -58,10 +58,26 @@ export function loadOfficeqa(root: string, options: OfficeqaOptions = {}): Loade
   };
 }
 
-const folderNames = (directory: string): string[] =>
-  readdirSync(directory)
-    .map((name) => join(directory, name))
-    .filter((path) => statSync(path).isDirectory());
+/** The corpus lies two folders down (`treasury_bulletins_parsed/transformed/`), and beside its texts are the same as JSON and PDF. */
+const foldersBelow = (directory: string, depth: number): string[] =>
+  depth === 0
+    ? []
+    : readdirSync(directory)
+        .sort()
+        .map((name) => join(directory, name))
+        .filter((path) => statSync(path).isDirectory())
+        .flatMap((path) => [path, ...foldersBelow(path, depth - 1)]);
+
+const MONTHS = 'january february march april may june july august september october november december'.split(
+  ' ',
+);
+
+/** `…/january-1941-6529?page=15` → `treasury_bulletin_1941_01.txt`: editions of the CSV without `source_files` have only the address. */
+const fileOfAddress = (address: string): string[] => {
+  const [, month, year] = /\/([a-z]+)-(\d{4})-\d+/.exec(address) ?? [];
+  const number = MONTHS.indexOf(month ?? '') + 1;
+  return number === 0 ? [] : [`treasury_bulletin_${year}_${String(number).padStart(2, '0')}.txt`];
+};
 
 function taskOf(
   row: Record<string, string>,
@@ -75,7 +91,9 @@ function taskOf(
     throw new TreewardError('TASK_E_ROW', `${where}: ${field} is missing`, { data: { file: where, field } });
   }
   const warnings: string[] = [];
-  const files = listOf(row['source_files'] ?? '').flatMap((name): TaskFile[] => {
+  const named = listOf(row['source_files'] ?? '');
+  const addressed = (row['source_docs'] ?? '').split(/\s+/).flatMap(fileOfAddress);
+  const files = [...new Set(named.length > 0 ? named : addressed)].flatMap((name): TaskFile[] => {
     const base = name.split('/').at(-1)!;
     const from = folders
       .flatMap((folder) => [join(folder, name), join(folder, base)])

@@ -285,7 +285,7 @@ describe('OfficeQA', () => {
     const task: EvalTask = {
       ...base,
       format: 'officeqa',
-      grading: { ...base.grading, answer: { truth: 'final word', tolerance: 0 } },
+      grading: { ...base.grading, answer: { truth: 'the final word.', tolerance: 0 } },
     };
     expect((await grade(task)).reward).toBe(1);
   });

@@ -44,6 +44,25 @@ describe('Judge', () => {
     expect(await grade({ aggregate: 'rubric_weights' })).toMatchObject({ score: 0.875 });
   });
 
+  it('one at a time, when it is told to: --no-parallel-judge', async () => {
+    const most = async (options: JudgeOptions): Promise<number> => {
+      let [now, seen] = [0, 0];
+      const model = new ScriptedJudge({ t: [good] });
+      const ask = model.ask.bind(model);
+      model.ask = async (...asked) => {
+        seen = Math.max(seen, ++now);
+        await new Promise((done) => setImmediate(done));
+        now--;
+        return ask(...asked);
+      };
+      const judge = new Judge(model, options);
+      await Promise.all([judge.grade(request), judge.grade(request), judge.grade(request)]);
+      return seen;
+    };
+    expect(await most({ oneAtATime: true })).toBe(1);
+    expect(await most({})).toBe(3);
+  });
+
   it('asks again, in a fresh context, a bounded number of times', async () => {
     const model = new ScriptedJudge({ t: ['Total: 0.7', '{"score": 1}', good] });
     expect(await new Judge(model).grade(request)).toMatchObject({ score: 0.75, attempts: 3 });

@@ -21,6 +21,8 @@ export interface JudgeOptions {
   /** @default 2048 */
   maxTokens?: number;
   price?: Price | null;
+  /** One judgement after the other, for endpoints that take no more. @default false */
+  oneAtATime?: boolean;
 }
 
 export interface JudgeGrade {
@@ -58,6 +60,7 @@ export interface JudgeRequest {
 export class Judge {
   readonly #model: JudgeModel;
   readonly #options: JudgeOptions;
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(model: JudgeModel, options: JudgeOptions = {}) {
     this.#model = model;
@@ -68,7 +71,14 @@ export class Judge {
     return this.#model.name;
   }
 
-  async grade(request: JudgeRequest): Promise<JudgeGrade> {
+  grade(request: JudgeRequest): Promise<JudgeGrade> {
+    if (!this.#options.oneAtATime) return this.#grade(request);
+    const turn = this.#last.then(() => this.#grade(request));
+    this.#last = turn.catch(() => undefined); // its caller hears of it
+    return turn;
+  }
+
+  async #grade(request: JudgeRequest): Promise<JudgeGrade> {
     const { rubric, missing } = request;
     const asked = rubric.criteria.filter((_, index) => !missing.has(index));
     const limits = this.#options.limits ?? { perFile: 20_000, total: 200_000 };

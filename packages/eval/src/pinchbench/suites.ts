@@ -16,6 +16,8 @@ const manifestSchema = z.looseObject({
 
 export interface Manifest {
   order: string[];
+  /** Ids of the tasks that say whether anything works at all. */
+  runFirst: string[];
   core: string[];
   /** Task id → category; wins over the front matter. */
   categories: Map<string, string>;
@@ -47,6 +49,7 @@ export function readManifest(folders: readonly string[]): Manifest | null {
   );
   return {
     order: [...new Set([...(first ?? []), ...(tasks ?? []), ...listed.map(([id]) => id)])],
+    runFirst: first ?? [],
     core: core ?? [],
     categories: new Map(listed),
   };

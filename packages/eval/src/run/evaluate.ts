@@ -13,6 +13,7 @@ import { EvalGrader, readGrade } from '../grade/eval-grader.js';
 import type { Judge } from '../judge/judge.js';
 import type { Price } from '../transcript/events.js';
 import type { LoadedTasks } from '../types.js';
+import { rolloutName, taskName } from './names.js';
 import { outcomeOf, summariseEvaluation } from './outcome.js';
 import type { EvaluationIdentity, EvaluationSummary, RunOutcome } from './summary.js';
 
@@ -38,6 +39,11 @@ export interface EvaluateOptions {
   price: Price | null;
   /** Without `grader` and `folder`, which are ours. */
   deps: Omit<RolloutDeps, 'grader' | 'folder'>;
+  /**
+   * Ids of tasks that run before the others; when every run of one of them scores 0, the others do not run: nothing works.
+   * @default none
+   */
+  sanity?: readonly string[];
   /** Called once, before the first rollout that will really run: engines need not start for what is finished. */
   prepare?: () => Promise<void>;
   /** Called before each rollout that will really run (a scripted policy writes its replies then). */
@@ -63,8 +69,6 @@ interface Planned {
   spec: RolloutSpec;
 }
 
-const plain = (text: string): string => text.replace(/[^\w.-]/g, '_').slice(0, 80);
-
 /**
  * Runs every task `runs` times and grades it. A rollout whose result is there is read; one that failed by the machinery is run
  * again; one that only its grading failed is graded again from what it kept. So a killed evaluation goes on where it was, and a
@@ -89,7 +93,7 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationSumm
     { concurrency: options.concurrency, perHarness: options.perHarness ?? {}, retries: 0 },
   );
   const planned = loaded.tasks.flatMap((task) => {
-    const written = materialise(task, join(out.root, 'tasks', plain(task.id)));
+    const written = materialise(task, join(out.root, 'tasks', taskName(task.id)));
     return Array.from({ length: options.runs }, (_, run) => ({
       task: written,
       run,
@@ -113,18 +117,29 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationSumm
     else waiting.push(one);
   }
   if (waiting.length > 0) await options.prepare?.();
-  for (let round = 0, left = waiting; left.length > 0 && !options.signal?.aborted; round++) {
-    const byId = new Map(left.map((one) => [one.spec.rolloutId, one]));
-    for (const { spec, task, run } of left) options.onPlanned?.(spec, task, run);
-    const results = await pool.run(
-      left.map(({ spec }) => spec),
-      (result) => note(byId.get(result.rolloutId)!, result),
-      options.signal ? { signal: options.signal } : {},
-    );
-    const failed = new Set(results.filter(machineryFailed).map(({ rolloutId }) => rolloutId));
-    left = round < (options.retries ?? 2) ? left.filter(({ spec }) => failed.has(spec.rolloutId)) : [];
-    for (const { spec } of left) rmSync(folder(spec.rolloutId).root, { recursive: true, force: true });
-  }
+  const play = async (some: readonly Planned[]): Promise<void> => {
+    for (let round = 0, left = some; left.length > 0 && !options.signal?.aborted; round++) {
+      const byId = new Map(left.map((one) => [one.spec.rolloutId, one]));
+      for (const { spec, task, run } of left) options.onPlanned?.(spec, task, run);
+      const results = await pool.run(
+        left.map(({ spec }) => spec),
+        (result) => note(byId.get(result.rolloutId)!, result),
+        options.signal ? { signal: options.signal } : {},
+      );
+      const failed = new Set(results.filter(machineryFailed).map(({ rolloutId }) => rolloutId));
+      left = round < (options.retries ?? 2) ? left.filter(({ spec }) => failed.has(spec.rolloutId)) : [];
+      for (const { spec } of left) rmSync(folder(spec.rolloutId).root, { recursive: true, force: true });
+    }
+  };
+  const isSanity = ({ task }: Planned): boolean => options.sanity?.includes(task.id) ?? false;
+  await play(waiting.filter(isSanity));
+  const insane = options.sanity?.find((id) => {
+    const scores = planned
+      .filter(({ task }) => task.id === id)
+      .map(({ spec }) => outcomes.get(spec.rolloutId)?.score);
+    return scores.length > 0 && scores.every((score) => score === 0);
+  });
+  if (insane === undefined) await play(waiting.filter((one) => !isSanity(one)));
   await pool.close();
   const summary = summariseEvaluation(
     options,
@@ -133,7 +148,11 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationSumm
       outcome: outcomes.get(spec.rolloutId) ?? null,
       grade: readGrade(folder(spec.rolloutId)),
     })),
-    { harnessVersion: version, seconds: (Date.now() - started) / 1000 },
+    {
+      harnessVersion: version,
+      seconds: (Date.now() - started) / 1000,
+      stoppedBy: insane ?? null,
+    },
   );
   writeJsonAtomic(out.summary, summary);
   return summary;
@@ -180,12 +199,12 @@ async function finished(
 
 function specOf(task: WrittenTask, run: number, options: EvaluateOptions): RolloutSpec {
   const { identity, limits, timeoutMultiplier = 1, timeoutSeconds = 600 } = options;
-  const rolloutId = `${plain(task.id)}--r${run + 1}`;
+  const rolloutId = rolloutName(task.id, run);
   return {
     rolloutId,
     task: task.directory,
     harness: identity.harness,
-    group: plain(task.id),
+    group: taskName(task.id),
     seed: `${identity.seed}/${rolloutId}`,
     sampling: identity.sampling,
     limits: { wallMs: (task.timeoutSeconds ?? timeoutSeconds) * 1000 * timeoutMultiplier, ...limits },

@@ -52,7 +52,7 @@ const categoriesOf = (tasks: readonly TaskOutcome[]): string[] => {
 export function summariseEvaluation(
   options: EvaluateOptions,
   graded: readonly Graded[],
-  run: { harnessVersion: string; seconds: number },
+  run: { harnessVersion: string; seconds: number; stoppedBy?: string | null },
 ): EvaluationSummary {
   const { identity, loaded, threshold } = options;
   const tasks = outcomesByTask(graded);
@@ -74,6 +74,7 @@ export function summariseEvaluation(
   const why = [
     options.note,
     loaded.problems.length > 0 ? `${loaded.problems.length} tasks could not be read` : null,
+    run.stoppedBy ? `stopped: ${run.stoppedBy} scored 0, so nothing works` : null,
     missing > 0 ? `${missing} runs are missing` : null,
     options.complete ? null : `partial: ${tasks.length} tasks`,
   ].filter(Boolean);

@@ -1,22 +1,18 @@
 import { join, resolve } from 'node:path';
 import { Command, Option } from 'commander';
-import { RunFolder, TreewardError } from '@treeward/base';
+import { RunFolder } from '@treeward/base';
 import {
   describeEvaluation,
   evaluate,
-  loadHub,
-  loadTasks,
   materialise,
-  selectSuite,
   writePinchbenchResults,
   type EvaluationIdentity,
   type FormatName,
-  type LoadedTasks,
 } from '@treeward/eval';
 import { adapterByName, adapters, requireInstalled } from '@treeward/harness-adapters';
 import { checkpointFolder } from '../checkpoint-folder.js';
 import { numberFlag } from '../cli/number-flag.js';
-import { providerFlag, providerOption } from '../cli/provider-flag.js';
+import { providerOption } from '../cli/provider-flag.js';
 import { templateOf } from '../engine-spec.js';
 import { exportSampler } from '../export-sampler.js';
 import { Stack } from '../processes/stack.js';
@@ -27,19 +23,13 @@ import { compareCommand } from './compare-command.js';
 import { COMMAND_OF } from './formats.js';
 import { judgeOf, priceFlag, type JudgeFlags } from './judge-flags.js';
 import { matrixCommand } from './matrix-command.js';
+import { addPinchbenchFlags, engineOf, type PinchbenchFlags } from './pinchbench-flags.js';
 import { policyFlag } from './policy-flag.js';
+import { loadSet, sandboxesOf, type SetFlags } from './task-set.js';
 
-interface EvalFlags extends JudgeFlags {
-  tasks?: string;
-  hub?: string;
-  hubUrl?: string;
+interface EvalFlags extends JudgeFlags, SetFlags, PinchbenchFlags {
   harness: string;
-  engine: string;
   runs: string;
-  out: string;
-  suite: string;
-  core?: boolean;
-  label?: string;
   checkpoint: string;
   template: 'compact' | 'huggingface';
   contextLength: string;
@@ -51,13 +41,10 @@ interface EvalFlags extends JudgeFlags {
   timeoutMultiplier: string;
   timeout: string;
   concurrency: string;
-  provider: string;
   threshold: string;
   missingSide: 'renormalise' | 'zero';
   slots: 'full' | 'released';
   price?: string;
-  strict?: boolean;
-  tolerance: string;
   dryRun?: boolean;
   json?: boolean;
 }
@@ -70,7 +57,7 @@ export function evalCommand(): Command {
 }
 
 function benchCommand(name: string, format: FormatName): Command {
-  return new Command(name)
+  const command = new Command(name)
     .description(`run and grade tasks in the ${name} form`)
     .option('--tasks <path>', 'folder (or .jsonl, .csv) of the tasks')
     .option('--hub <name>', 'public data set by owner/name, instead of --tasks')
@@ -119,6 +106,7 @@ function benchCommand(name: string, format: FormatName): Command {
     .option('--judge-price <in/out>', 'dollars per million tokens')
     .option('--judge-file-limit <n>', 'characters of one file shown to the judge', '20000')
     .option('--no-judge-cache', 'ask again for what was judged before')
+    .option('--no-parallel-judge', 'one judgement after the other')
     .addOption(
       new Option('--slots <set>', 'what the judge sees').choices(['full', 'released']).default('full'),
     )
@@ -140,35 +128,12 @@ Examples:
   treeward eval ${name} --tasks DIR --harness openclaw --engine openai:qwen3@http://localhost:8000/v1 --judge anthropic:claude-haiku-4-5 --out /tmp/e --json`,
     )
     .action((flags: EvalFlags) => runBench(name, format, flags));
-}
-
-async function loadSet(
-  format: FormatName,
-  flags: EvalFlags,
-): Promise<{ loaded: LoadedTasks; complete: boolean; note: string | null }> {
-  if ((flags.tasks === undefined) === (flags.hub === undefined)) {
-    throw new TreewardError('CLI_E_TASKS', 'exactly one of --tasks and --hub is needed');
-  }
-  const path =
-    flags.tasks ??
-    (await loadHub(flags.hub!, {
-      ...(flags.hubUrl !== undefined && { url: flags.hubUrl }),
-      say: (line) => process.stderr.write(`${line}\n`),
-    }));
-  const loaded = loadTasks(format, path, {
-    ...(flags.strict && { strict: true }),
-    tolerance: numberFlag('--tolerance', flags.tolerance, { min: 0, max: 1 }),
-  });
-  const { tasks, complete, note } = selectSuite(
-    loaded.tasks,
-    flags.core ? 'core' : flags.suite,
-    'manifest' in loaded ? loaded.manifest : null,
-  );
-  return { loaded: { ...loaded, tasks }, complete, note };
+  return format === 'pinchbench' ? addPinchbenchFlags(command) : command;
 }
 
 async function runBench(name: string, format: FormatName, flags: EvalFlags): Promise<void> {
-  const { loaded, complete, note } = await loadSet(format, flags);
+  const engine = engineOf(flags);
+  const { loaded, complete, note, images, sanity } = await loadSet(format, flags);
   const out = new RunFolder(resolve(flags.out));
   const count = (flag: string, text: string, min = 1): number =>
     numberFlag(flag, text, { min, integer: true });
@@ -179,8 +144,8 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
     tasks: flags.tasks === undefined ? `hub:${flags.hub}` : resolve(flags.tasks),
     suite: flags.core ? 'core' : flags.suite,
     harness: adapterByName(flags.harness).name,
-    engine: flags.engine === 'llama' ? `llama:${resolve(flags.checkpoint)}` : flags.engine,
-    label: flags.label ?? (flags.engine === 'llama' ? flags.checkpoint : flags.engine),
+    engine: engine === 'llama' ? `llama:${resolve(flags.checkpoint)}` : engine,
+    label: flags.label ?? flags.model ?? (engine === 'llama' ? flags.checkpoint : engine),
     seed: flags.seed,
     sampling: {
       temperature: numberFlag('--temperature', flags.temperature, { min: 0 }),
@@ -215,14 +180,14 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
   const checkpoint = checkpointFolder(flags.checkpoint, '--checkpoint');
   const template = templateOf(flags.template, checkpoint);
   const policy = policyFlag(
-    flags.engine,
+    engine,
     template,
     out,
     flags.harness,
     count('--context-length', flags.contextLength, 64),
   );
   const progress = new Progress({ quiet: flags.json ?? false });
-  const sandboxes = await providerFlag(flags.provider);
+  const sandboxes = await sandboxesOf(flags.provider, images);
   const stack = new Stack({ runDirectory: out.root, template, engine: policy.engine });
   const stop = stopSignals((text) => progress.line(text));
   // An evaluation has no steps: the first Ctrl-C ends it, what is finished stays.
@@ -245,6 +210,7 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
       perHarness: { openclaw: 2, 'openclaw-gateway': 2 },
       threshold: numberFlag('--threshold', flags.threshold, { min: 0, max: 1 }),
       ...(judge && { judge }),
+      sanity,
       price: priceFlag('--price', flags.price),
       deps: stackDeps(stack, sandboxes),
       prepare: async () => {

@@ -93,8 +93,6 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
       complete: true,
       all: { coverage: 1, passRate: 1, meanScore: { low: 1, high: 1 } },
     });
-    const idle = await evaluate(format, at(tasks), at(`${tasks}-0`), '--engine', 'noop', ...options);
-    expect(scoresOf(idle)).toEqual([0, 0, 0, 0]);
   });
 
   it('the same again reads what is there, and runs what is missing or was cancelled', async () => {
@@ -155,6 +153,38 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
     );
     const [event] = readFileSync(join(transcripts, `${results.tasks[0]!.task_id}.jsonl`), 'utf8').split('\n');
     expect(JSON.parse(event!)).toMatchObject({ type: 'message', message: { role: 'user' } });
+  });
+
+  it('clawgym-bench, of a policy that does nothing', async () => {
+    const idle = await evaluate(
+      'clawgym-bench',
+      at('mini'),
+      at('mini-0'),
+      ...['--harness', 'agent-loop', '--engine', 'noop', '--runs', '2'],
+    );
+    expect(scoresOf(idle)).toEqual([0, 0, 0, 0]);
+  });
+
+  it('pinchbench, of one: a sanity task that scores 0 stops the others, unless --no-fail-fast', async () => {
+    const manifest = at('mini-pinchbench/tasks/manifest.yaml');
+    const [first] = readdirSync(at('mini-pinchbench/tasks')).filter((name) => name.endsWith('.md'));
+    const before = readFileSync(manifest, 'utf8');
+    writeFileSync(manifest, before.replace('run_first: []', `run_first: [${basename(first!, '.md')}]`));
+    try {
+      const options = ['--harness', 'agent-loop', '--engine', 'noop'];
+      const stopped = await evaluate('pinchbench', at('mini-pinchbench'), at('sanity'), ...options);
+      expect(scoresOf(stopped)).toEqual([0]);
+      expect(stopped).toMatchObject({
+        complete: false,
+        note: expect.stringContaining('scored 0, so nothing works') as unknown,
+      });
+      const all = [...options, '--no-fail-fast'];
+      expect(scoresOf(await evaluate('pinchbench', at('mini-pinchbench'), at('sanity'), ...all))).toEqual([
+        0, 0,
+      ]);
+    } finally {
+      writeFileSync(manifest, before);
+    }
   });
 
   const through = (harness: string) => adapters.find(({ name }) => name === harness)!;

@@ -19,6 +19,7 @@ export interface JudgeFlags {
   judgePrice?: string;
   judgeFileLimit: string;
   judgeCache: boolean;
+  parallelJudge: boolean;
 }
 
 /** `1/5`: dollars per million tokens in and out. @throws TreewardError CLI_E_NUMBER */
@@ -42,6 +43,7 @@ export function judgeOf(flags: JudgeFlags, out: string): Judge | null {
     aggregate: flags.judgeAggregate,
     price: priceFlag('--judge-price', flags.judgePrice),
     limits: { perFile, total: 200_000 },
+    oneAtATime: !flags.parallelJudge,
   });
 }
 
