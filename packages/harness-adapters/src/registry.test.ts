@@ -77,7 +77,11 @@ describe('registry', () => {
     expect(await openclaw.detect()).toBeNull();
     install(join(modulesOf('node', '24.21.0'), `node-${platform}`), '24.21.0', 'bin/node');
     expect(await openclaw.detect()).toMatchObject({ version: '2026.0.1' });
-    expect((await openclaw.detect())?.mounts).toHaveLength(2);
+    expect((await openclaw.detect())?.mounts.map(({ inside }) => inside)).toEqual([
+      '/opt/harness/openclaw/node_modules',
+      '/opt/harness/node',
+      '/opt/harness/openclaw/resolutions.mjs',
+    ]);
   });
 
   it('shows the pinned OpenClaw a short manifest of the same version', async () => {

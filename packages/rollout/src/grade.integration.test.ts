@@ -23,8 +23,10 @@ function directory(files: Files): string {
   return root;
 }
 
-const gradeIn = (task: string, workspace: string) =>
-  grader.grade(loadTask(task), workspace, { task_id: 'fake' }, { id: `grade-test-${count++}` });
+/** For checkers that never end; every other one of its tests ends at once. */
+const impatient = new SandboxGrader(provider, { timeout: 1500 });
+const gradeIn = (task: string, workspace: string, by = grader) =>
+  by.grade(loadTask(task), workspace, { task_id: 'fake' }, { id: `grade-test-${count++}` });
 
 describe('SandboxGrader in a real sandbox', () => {
   it('grades many rollouts of one task at the same time, each on its own workspace', async () => {
@@ -177,9 +179,9 @@ describe('whose fault a failing checker is', () => {
     const task = writeFakeTask('', {
       'reward.sh': 'test ! -e poison || exit 3\ntest ! -e endless || sleep 100\necho 0.5',
     });
-    expect(await gradeIn(task, directory({}))).toMatchObject({ reward: 0.5 });
+    expect(await gradeIn(task, directory({}), impatient)).toMatchObject({ reward: 0.5 });
     for (const left of [{ poison: '' }, { endless: '' }] as Files[]) {
-      expect(await gradeIn(task, directory(left))).toMatchObject({
+      expect(await gradeIn(task, directory(left), impatient)).toMatchObject({
         reward: 0,
         fault: { kind: 'policy', code: 'POLICY_E_BROKE_CHECKER' },
       });
@@ -194,7 +196,7 @@ describe('whose fault a failing checker is', () => {
       ['while :; do :; done', 'VERIFIER_E_TIMEOUT'],
     ] as const) {
       const task = writeFakeTask('', { 'reward.sh': script });
-      await expect(gradeIn(task, directory({})), script).rejects.toMatchObject({ code });
+      await expect(gradeIn(task, directory({}), impatient), script).rejects.toMatchObject({ code });
     }
   });
 
