@@ -18,21 +18,29 @@ struct Front {
 
 constexpr std::int32_t kStep = static_cast<std::int32_t>(kWide);
 // Tokens whose outputs are held back, and floats of a cache line.
-constexpr std::int32_t kWindow = 64, kLine = 2 * kStep;
+constexpr std::int32_t kWindow = 1024, kLine = 2 * kStep;
+
+// Whether two outputs written in turns, line by line, may get in each other's way: at the same place within pages that memory
+// maps alike (huge pages do, small ones by chance), writing both took ten times as long; 64 bytes apart it did not.
+bool mayCollide(const float* a, const float* b) {
+  constexpr std::uintptr_t kPage = 4096, kNear = kLine * sizeof(float);
+  const std::uintptr_t distance = (reinterpret_cast<std::uintptr_t>(a) - reinterpret_cast<std::uintptr_t>(b)) % kPage;
+  return distance < kNear || distance > kPage - kNear;
+}
 
 struct Recursion {
   const float* values_T;
   float *advantages_T, *targets_T;
   float trace, bootstrap, trace2, trace4;
   Wide power;  // what the target after eight tokens counts at each
-  bool pastCaches, direct;  // direct: and both outputs are aligned for it
+  bool pastCaches, direct;  // direct: and both outputs may be written in turns, without a window's detour
 
   Recursion(const float* values, const CausalGaeOptions& o, float* advantages, float* targets, bool large)
       : values_T(values),
         advantages_T(advantages),
         targets_T(targets),
         pastCaches(large),
-        direct(large && isVectorAligned(advantages) && isVectorAligned(targets)) {
+        direct(large && isVectorAligned(advantages) && isVectorAligned(targets) && !mayCollide(advantages, targets)) {
     const float gamma = static_cast<float>(o.gamma), lambda = static_cast<float>(o.lambda);
     trace = gamma * lambda;
     bootstrap = gamma * (1.0f - lambda);
