@@ -13,6 +13,7 @@ export default defineConfig({
     testTimeout: 120_000,
     pool: 'forks',
     maxWorkers: 1,
+    maxConcurrency: 2,
     reporters: ['default', ['json', { outputFile: '../test-results/native.json' }]],
   },
 });

@@ -11,7 +11,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 
@@ -205,9 +205,9 @@ async function compile(folder, stem, source, arch, dump) {
 const compiler = () =>
   `nvcc ${/release [\d.]+, V([\d.]+)/.exec(execFileSync('nvcc', ['--version'], { encoding: 'utf8' }))?.[1]}`;
 
-/** A source and all of ours that it includes, directly or not. */
+/** A source and all of ours that it includes, directly or not, but for the fibers that stand in for CUDA under g++. */
 function withIncludes(file, found = new Set()) {
-  if (found.has(file) || !existsSync(file)) return found;
+  if (found.has(file) || !existsSync(file) || basename(file).startsWith('fiber')) return found;
   found.add(file);
   for (const [, name] of readFileSync(file, 'utf8').matchAll(/^#include "([^"]+)"/gm))
     withIncludes(join(native, 'src/native', name), found);

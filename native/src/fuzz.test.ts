@@ -3,13 +3,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { builtProgram } from './testing/built-programs.js';
 
 const native = fileURLToPath(new URL('..', import.meta.url));
 const runtime = (name: string): string =>
   execFileSync('g++', [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
 
 test.each(['1', '2'])('seed %s', (seed) => {
-  const addon = `${native}build/fibers-address/treeward.node`;
+  const addon = builtProgram('address', 'treeward_on_fibers.node');
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ['--expose-gc', `${native}scripts/fuzz-addon.mjs`, addon, '60', seed],

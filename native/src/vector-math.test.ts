@@ -1,16 +1,16 @@
 // The exponentials that the CPU kernels vectorise, over the whole range of floats: src/native/testing/vector_math_check.cc, built by
 // the global setup with and without the instruction sets chosen at load.
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { builtProgram } from './testing/built-programs.js';
 
 const full = process.env['TREEWARD_TEST_FULL'] === '1';
 
-describe.each(['fibers', 'fibers-address'])('build/%s', (folder) => {
-  const program = fileURLToPath(new URL(`../build/${folder}/vector_math_check`, import.meta.url));
+describe.each(['plain', 'address'] as const)('%s', (variant) => {
+  const program = builtProgram(variant, 'vector_math_check');
   // Primes, so that the bit patterns of another offset are others.
-  const stride = full ? 97 : folder === 'fibers' ? 4001 : 40_009;
+  const stride = full ? 97 : variant === 'plain' ? 4001 : 40_009;
 
   test('exp is within 1.01 ulp on floats (denormals included), right at infinities and NaN, within 2 ulp on doubles', () => {
     fc.assert(

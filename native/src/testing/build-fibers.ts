@@ -8,39 +8,50 @@ import { candidatePaths } from '../load-binding.js';
 
 const native = fileURLToPath(new URL('../..', import.meta.url));
 
-const variants = [
-  {
-    folder: 'fibers',
-    sanitize: '',
-    targets: ['treeward', 'fiber_cases', 'device_check', 'vector_math_check'],
-  },
+/** Built beside the addon, from its objects, and with sanitizers in folders of their own. */
+const sanitised = [
   {
     folder: 'fibers-address',
     sanitize: 'address',
-    targets: ['treeward', 'fiber_cases', 'device_check', 'vector_math_check'],
+    targets: ['treeward_on_fibers', 'fiber_cases', 'device_check_on_fibers', 'vector_math_check'],
   },
   { folder: 'fibers-thread', sanitize: 'thread', targets: ['fiber_cases'] },
 ];
 
-function cmake(...args: string[]): void {
+function run(command: string, ...args: string[]): void {
   try {
-    execFileSync('cmake', args, { cwd: native, stdio: 'pipe' });
+    execFileSync(command, args, { cwd: native, stdio: 'pipe' });
   } catch (error) {
     const { stdout, stderr } = error as { stdout?: Buffer; stderr?: Buffer };
-    throw new Error(`cmake ${args.join(' ')}\n${String(stdout ?? '').slice(-4000)}${String(stderr ?? '')}`, {
-      cause: error,
-    });
+    throw new Error(
+      `${command} ${args.join(' ')}\n${String(stdout ?? '').slice(-4000)}${String(stderr ?? '')}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
 export default function setup(): void {
-  for (const { folder, sanitize, targets } of variants) {
+  const require = createRequire(import.meta.url);
+  const cmakeJs = require.resolve('cmake-js/bin/cmake-js');
+  run(
+    process.execPath,
+    cmakeJs,
+    'build',
+    '--CDCMAKE_BUILD_TYPE=Release',
+    '--parallel',
+    '2',
+    '--target',
+    'tests',
+  );
+  for (const { folder, sanitize, targets } of sanitised) {
     const build = `build/${folder}`;
-    cmake('-S', '.', '-B', build, '-DTREEWARD_FIBERS=ON', `-DTREEWARD_SANITIZE=${sanitize}`);
-    cmake('--build', build, '--parallel', '2', '--target', ...targets);
+    run('cmake', '-S', '.', '-B', build, '-DTREEWARD_CUDA=OFF', `-DTREEWARD_SANITIZE=${sanitize}`);
+    run('cmake', '--build', build, '--parallel', '2', '--target', ...targets);
   }
   const [path] = candidatePaths();
-  const cuda = (createRequire(import.meta.url)(path!) as Binding).cudaInfo();
+  const cuda = (require(path!) as Binding).cudaInfo();
   if (!cuda.available) {
     process.stdout.write(
       `native: the suites of "cuda" are skipped: no CUDA device (${cuda.reason}); "cuda on fibers" runs instead\n`,

@@ -1,9 +1,9 @@
 // Every implementation an operator's tests run through: the CPU one, the `.cu` source on CPU fibers, and a real device where
 // there is one. vitest.config.mts builds the fibers addon before any test.
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
 import type { Backend, Binding } from '../binding.js';
 import { candidatePaths, loadFrom } from '../load-binding.js';
+import { builtProgram } from './built-programs.js';
 
 export interface Implementation {
   name: 'cpu' | 'cuda on fibers' | 'cuda';
@@ -13,7 +13,7 @@ export interface Implementation {
   single: boolean;
 }
 
-export const fibersPath = fileURLToPath(new URL('../../build/fibers/treeward.node', import.meta.url));
+export const fibersPath = builtProgram('plain', 'treeward_on_fibers.node');
 
 const own = loadFrom(candidatePaths()).binding;
 const fibers = createRequire(import.meta.url)(fibersPath) as Binding;

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "common/inline.h"
+
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
-
-#define TREEWARD_INLINE inline __attribute__((always_inline))
 
 namespace treeward {
 

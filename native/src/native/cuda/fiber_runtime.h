@@ -8,13 +8,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "common/inline.h"
 #include "cuda/fibers.h"
 
 #define __global__
 #define __device__
 #define __host__
 #define __constant__ static
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ TREEWARD_INLINE
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 #define __align__(n) alignas(n)

@@ -66,6 +66,9 @@ void warpBarrier(unsigned mask);
 // Hands `bytes` bytes to the other lanes of `mask` and returns everyone's slots, valid until this lane's next collective.
 // `tag` names the operation: lanes that meet in different ones are a mistake. `*active` gets the lanes that took part.
 const Slot* exchange(unsigned mask, int tag, const void* data, std::size_t bytes, unsigned* active);
+// The tensor cores' products, c += a b (fiber_matrix.cc): 16 x 16 of bf16 pairs or 16 x 8 of floats by 8 columns, this lane's part of each.
+void multiplyBf16(float* c, const unsigned* a, const unsigned* b);
+void multiplyTf32(float* c, const unsigned* a, const unsigned* b);
 // Lets other fibers run (a spinning wait).
 void yield();
 [[noreturn]] void fail(const char* what);

@@ -60,22 +60,7 @@ __device__ __forceinline__ void mmaBf16(float* c, const unsigned* a, const unsig
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  const unsigned mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-  unsigned active;
-  const fibers::Slot* slots = fibers::exchange(~0u, 20, mine, sizeof mine, &active);
-  const auto word = [&](unsigned lane, unsigned i) {
-    unsigned w;
-    std::memcpy(&w, slots[lane].bytes + 4 * i, 4);
-    return w;
-  };
-  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned upper = i / 2, n = 2 * t + i % 2;
-    for (unsigned k = 0; k < 16; k += 2) {
-      const unsigned x = word(g * 4 + k % 8 / 2, upper + 2 * (k / 8)), y = word(n * 4 + k % 8 / 2, 4 + k / 8);
-      c[i] += __uint_as_float(x << 16) * __uint_as_float(y << 16) + __uint_as_float(x & 0xFFFF0000u) * __uint_as_float(y & 0xFFFF0000u);
-    }
-  }
+  fibers::multiplyBf16(c, a, b);
 #endif
 }
 
@@ -85,19 +70,7 @@ __device__ __forceinline__ void mmaTf32(float* c, const unsigned* a, const unsig
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  const unsigned mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-  unsigned active;
-  const fibers::Slot* slots = fibers::exchange(~0u, 21, mine, sizeof mine, &active);
-  const auto word = [&](unsigned lane, unsigned i) {
-    float w;
-    std::memcpy(&w, slots[lane].bytes + 4 * i, 4);
-    return w;
-  };
-  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned upper = i / 2, n = 2 * t + i % 2;
-    for (unsigned k = 0; k < 8; ++k) c[i] += word(g * 4 + k % 4, upper + 2 * (k / 4)) * word(n * 4 + k % 4, 4 + k / 4);
-  }
+  fibers::multiplyTf32(c, a, b);
 #endif
 }
 

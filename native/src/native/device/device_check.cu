@@ -1,5 +1,5 @@
 // Checks every CUDA kernel against the CPU implementation, twice for equal bits, then times the device-resident entry points:
-// device_check [--out FILE] [--seeds N] [--no-timing]. Ends with 1 when a check failed, with 3 when there is no device.
+// device_check [--out FILE] [--only OPERATOR] [--seeds N] [--no-timing]. Ends with 1 when a check failed, with 3 when there is no device.
 #include <cstdio>
 #include <cstdlib>
 

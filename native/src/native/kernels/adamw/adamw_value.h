@@ -2,13 +2,8 @@
 #pragma once
 #include <cmath>
 
+#include "common/inline.h"
 #include "kernels/adamw/adamw.h"
-
-#ifdef __CUDACC__
-#define TREEWARD_HD __host__ __device__ __forceinline__
-#else
-#define TREEWARD_HD inline __attribute__((always_inline))
-#endif
 
 namespace treeward {
 

@@ -1,12 +1,7 @@
 // The formula for one token, shared by the backends.
 #pragma once
+#include "common/inline.h"
 #include "kernels/value_loss/value_loss.h"
-
-#ifdef __CUDACC__
-#define TREEWARD_HD __host__ __device__ __forceinline__
-#else
-#define TREEWARD_HD inline __attribute__((always_inline))
-#endif
 
 namespace treeward {
 
