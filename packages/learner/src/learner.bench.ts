@@ -2,7 +2,7 @@
 // memory; and how much of what sharing prefixes saves in arithmetic it saves in time. Method: the losses of the first step must
 // agree with PyTorch's before anything is timed; medians over alternating steps. Our memory is taken in a process whose malloc
 // gives memory back at once, as the peer's is after malloc_trim.
-// Run: npx nx run learner:bench -- [--quick] [--threads N] [--out FILE] [--profile 1.6M|7M: where a step's time goes, instead]
+// Run: npx nx run learner:bench -- [--quick] [--threads N] [--out FILE] [--filter TEXT] [--profile 1.6M|7M: where a step's time goes, instead]
 import { fork } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -23,11 +23,13 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     threads: { type: 'string', default: '1' },
     out: { type: 'string' },
+    filter: { type: 'string', default: '' },
     memory: { type: 'string' },
     profile: { type: 'string' },
   },
 });
 const threads = Number(values.threads);
+const wanted = (rows: string): boolean => rows.includes(values.filter);
 const step = { lr: 1e-4, maxGradNorm: 1 };
 const require = createRequire(import.meta.url);
 const folderOf = (name: string): string => dirname(require.resolve(`${name}/package.json`));
@@ -235,10 +237,10 @@ else if (values.memory !== undefined) {
       threads,
       caseFolders: [join(folderOf('@treeward/learner'), 'scripts')],
     });
-    await beside('1.6M', peer, values.quick ? 8 : 40);
-    await beside('7M', peer, values.quick ? 2 : 8);
+    if (wanted('step/1.6M/vs_torch')) await beside('1.6M', peer, values.quick ? 8 : 40);
+    if (wanted('step/7M/vs_torch memory/7M/of_torch')) await beside('7M', peer, values.quick ? 2 : 8);
     await peer.close();
   }
-  await packed(values.quick ? 2 : 7);
+  if (wanted('tree_packed')) await packed(values.quick ? 2 : 7);
   if (values.out) writeBenchRows(values.out, rows);
 }

@@ -82,6 +82,12 @@ void packPanels(Layout layout, std::size_t n, std::size_t k, const Source* sourc
     const std::size_t columns = std::min(kPanel, n - n0);
     if (columns < kPanel) std::fill_n(panels, k * kPanel, 0.0f);
     if (layout == Layout::plain) {
+      if (columns == kPanel) {  // a count that the compiler knows
+        for (std::size_t p = 0; p < k; ++p) {
+          for (std::size_t j = 0; j < kPanel; ++j) panels[p * kPanel + j] = widen(source[p * stride + n0 + j]);
+        }
+        continue;
+      }
       for (std::size_t p = 0; p < k; ++p) {
         for (std::size_t j = 0; j < columns; ++j) panels[p * kPanel + j] = widen(source[p * stride + n0 + j]);
       }

@@ -19,6 +19,7 @@ const std::string& registration() {
     try {
       treeward::tensorflow::defineTreeAttention();
       treeward::tensorflow::defineLinearLogprob();
+      treeward::tensorflow::defineMatMul();
       treeward::tensorflow::defineRmsNorm();
       treeward::tensorflow::defineRope();
       treeward::tensorflow::defineSwiglu();

@@ -42,6 +42,7 @@ bool boolAttribute(TF_OpKernelConstruction* construction, const char* name);
 // The operators, one function per file.
 void defineTreeAttention();
 void defineLinearLogprob();
+void defineMatMul();
 void defineRmsNorm();
 void defineRope();
 void defineSwiglu();

@@ -1,7 +1,7 @@
 import { adamwCoefficients, type AdamwOptions } from '@treeward/native';
 import { composedKernels } from './composed-kernels.js';
-import { tensorflowDevice, type Tensor } from './load.js';
-import { loadNativeOps, type NativeOps } from './native-ops.js';
+import type { Tensor } from './load.js';
+import { usableNativeOps, type NativeOps } from './native-ops.js';
 import type { Ops } from './ops.js';
 
 /** Rotary positions of a pass: N states at rows of tables [P, h/2]. */
@@ -46,9 +46,8 @@ const made = new WeakMap<Ops, Kernels>();
 export function kernelsOf(ops: Ops): Kernels {
   let kernels = made.get(ops);
   if (!kernels) {
-    // Treeward's operators have kernels for the CPU: on a GPU they would pull every tensor back.
-    const native = tensorflowDevice().device === 'gpu' ? null : loadNativeOps();
-    kernels = native?.available ? nativeKernels(ops, native.ops) : composedKernels(ops);
+    const native = usableNativeOps();
+    kernels = native ? nativeKernels(ops, native) : composedKernels(ops);
     made.set(ops, kernels);
   }
   return kernels;

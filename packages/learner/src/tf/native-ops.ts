@@ -2,7 +2,14 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { TreewardError } from '@treeward/base';
 import { tensorflowOperatorsPath } from '@treeward/native';
-import { loadTensorFlow, rawBackend, type OpAttribute, type RawBackend, type Tensor } from './load.js';
+import {
+  loadTensorFlow,
+  rawBackend,
+  tensorflowDevice,
+  type OpAttribute,
+  type RawBackend,
+  type Tensor,
+} from './load.js';
 
 /**
  * Which keys a query sees; the arrays are those of `treeAttention` in @treeward/native, as int32 tensors. Keys are tokens
@@ -57,6 +64,12 @@ export interface NativeOps {
     gradOutput: Tensor,
     scale?: number,
   ): { gradQuery: Tensor; gradKey: Tensor; gradValue: Tensor };
+  /**
+   * [m, n] = a b, where either may be given transposed.
+   *
+   * @throws TreewardError LEARNER_E_OPERATOR on shapes that do not fit
+   */
+  matMul(a: Tensor, b: Tensor, transposeA?: boolean, transposeB?: boolean): Tensor;
   /**
    * Log-probability of the chosen token and entropy, [T] each, without the T × V logits.
    *
@@ -135,6 +148,14 @@ export function loadNativeOps(): NativeOpsLoad {
   return loaded;
 }
 
+/** The operators where this process should use them. They have kernels for the CPU: on a GPU they would pull every tensor back. */
+export function usableNativeOps(): NativeOps | null {
+  loadTensorFlow();
+  if (tensorflowDevice().device === 'gpu') return null;
+  const native = loadNativeOps();
+  return native.available ? native.ops : null;
+}
+
 function load(): NativeOpsLoad {
   // First, so that the operators find its library in the process.
   const backend = rawBackend(loadTensorFlow());
@@ -205,8 +226,14 @@ function operators(backend: RawBackend, threads: number): NativeOps {
     const inputs = [hidden, weight, chosen, inverseTemperature, ...more, ...biases];
     return run(name, [attribute('N', 'TF_ATTR_INT', biases.length)], inputs, count);
   };
+  const products = [0, 1, 2, 3].map((bits) => [
+    attribute('transpose_a', 'TF_ATTR_BOOL', (bits & 1) !== 0),
+    attribute('transpose_b', 'TF_ATTR_BOOL', (bits & 2) !== 0),
+  ]);
   return {
     threads,
+    matMul: (a, b, transposeA = false, transposeB = false) =>
+      run('MatMul', products[(transposeA ? 1 : 0) + (transposeB ? 2 : 0)]!, [a, b], 1)[0]!,
     treeAttention(query, key, value, visibility, scale = scaleOf(query)) {
       const out = attention('TreeAttention', [query, key, value], visibility, scale, 2);
       const [output, lse] = out as [Tensor, Tensor];

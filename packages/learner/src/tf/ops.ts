@@ -1,4 +1,5 @@
 import { rawBackend, type OpAttribute, type RawBackend, type Tensor, type TensorFlow } from './load.js';
+import { usableNativeOps, type NativeOps } from './native-ops.js';
 
 /**
  * TensorFlow operators called by name, without tfjs's tape, shape checks or broadcasting helpers. The decoder's forward
@@ -9,6 +10,8 @@ export class Ops {
   readonly #backend: RawBackend;
   readonly #T: readonly OpAttribute[];
   readonly #matMul: readonly (readonly OpAttribute[])[];
+  /** Takes a MatMul's place where Treeward's operators are. */
+  readonly #product: NativeOps['matMul'] | null;
   readonly #batchMatMul: readonly (readonly OpAttribute[])[];
   readonly #reduce: readonly (readonly OpAttribute[])[];
   readonly #gather: readonly OpAttribute[];
@@ -23,6 +26,7 @@ export class Ops {
     this.tf = tf;
     const backend = rawBackend(tf);
     this.#backend = backend;
+    this.#product = usableNativeOps()?.matMul ?? null;
     const code = (name: string): number => backend.binding[name] as number;
     const type = (name: string, dtype = 'TF_FLOAT'): OpAttribute => ({
       name,
@@ -116,6 +120,7 @@ export class Ops {
   l2Loss = (a: Tensor): Tensor => this.#one('L2Loss', a);
 
   matMul(a: Tensor, b: Tensor, transposeA = false, transposeB = false): Tensor {
+    if (this.#product) return this.#product(a, b, transposeA, transposeB);
     const attributes = this.#matMul[(transposeA ? 1 : 0) + (transposeB ? 2 : 0)]!;
     return this.#backend.executeSingleOutput('MatMul', attributes, [a, b]);
   }

@@ -1,6 +1,6 @@
 import { treeAttention, treeAttentionBackward, type TreeAttentionOptions } from '@treeward/native';
-import { tensorflowDevice, type Tensor } from './load.js';
-import { loadNativeOps, type TreeVisibility } from './native-ops.js';
+import type { Tensor } from './load.js';
+import { usableNativeOps, type TreeVisibility } from './native-ops.js';
 import type { Ops } from './ops.js';
 
 /** Which keys a query sees; see `TreeAttentionInput` of @treeward/native. */
@@ -37,9 +37,8 @@ export function attendWith(
   visibility: Visibility,
 ): Attend {
   // On a GPU the same kernel takes copies: it has a CUDA implementation outside of TensorFlow.
-  const native = tensorflowDevice().device === 'gpu' ? null : loadNativeOps();
-  if (!native?.available) return onCopies(ops, sizes, visibility);
-  const { ops: kernels } = native;
+  const kernels = usableNativeOps();
+  if (!kernels) return onCopies(ops, sizes, visibility);
   const ints = (values: Int32Array): Tensor => ops.tf.tensor1d(values, 'int32');
   const { position_Q, end_K, start_Q, finish_K, firstKey_Q, lastKey_Q } = visibility;
   const tensors: TreeVisibility = { position: ints(position_Q), end: ints(end_K) };
