@@ -46,7 +46,7 @@ function numbersIn(text: string): Found[] {
   });
 }
 
-/** What is left of an answer without numbers, unit words and punctuation: "March 1977" → "march". */
+/** What is left of an answer without numbers, unit words and punctuation: "May 1964" → "may". */
 function wordsOf(text: string): string {
   const words = minus(text)
     .toLowerCase()
@@ -87,7 +87,7 @@ function bracketed(text: string): string | null {
 
 const ITEM = /^-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?$/;
 
-/** Every reading of a comma-separated text as `count` numbers: "8,152,260" is [8, 152260], [8152, 260] and no others, for two. */
+/** Every reading of a comma-separated text as `count` numbers: "7,341,905" is [7, 341905], [7341, 905] and no others, for two. */
 function readings(text: string, count: number): number[][] {
   const pieces = (bracketed(minus(text)) ?? minus(text)).split(',');
   const from = (start: number, left: number): number[][] => {
@@ -141,8 +141,8 @@ export function finalAnswer(message: string): string {
 
 /**
  * OfficeQA's comparison, as its `reward.py` has it since the scorer asks for a direct answer: 1 or 0. What was said must be one line of
- * at most 250 characters, without markup, with as many numbers as the truth. Numbers are compared as written, unit words apart ("543 million"
- * is met by 543, not by 543000000 nor by "543 billion"), within `tolerance` of the truth; a list in square brackets in its order, several
+ * at most 250 characters, without markup, with as many numbers as the truth. Numbers are compared as written, unit words apart ("217 million"
+ * is met by 217, not by 217000000 nor by "217 billion"), within `tolerance` of the truth; a list in square brackets in its order, several
  * numbers otherwise in any; years beside the answer are passed over; words of the truth must be there too. A truth without numbers must be said
  * exactly, letter case, quotes and brackets apart.
  */
