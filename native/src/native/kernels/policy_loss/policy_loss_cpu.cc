@@ -16,9 +16,37 @@ namespace {
 constexpr std::size_t kChunk = 256;
 
 struct Chunk {
-  double ratio[kChunk], importance[kChunk], reference[kChunk];          // exponents, then exponentials
+  double ratio[kChunk], importance[kChunk], reference[kChunk];  // exponents, then exponentials
   double difference[kChunk], mismatch[kChunk], refDifference[kChunk];
 };
+static_assert(kChunk % kWideDouble == 0, "the last vector of a chunk reads past its tokens");
+
+// False when a value of these tokens may be one that checkPolicyLossValues refuses.
+TREEWARD_VECTOR_CLONES bool lookRight(const PolicyLossInput& in, std::size_t start, std::size_t n) {
+  const float* arrays[] = {in.logp_T, in.logpOld_T, in.logpRollout_T, in.advantages_T, in.logpRef_T, in.entropy_T};
+  WideMask largest = {}, signs = {};
+  for (std::size_t i = 0; i < n; i += kWide) {
+    const std::size_t count = std::min(kWide, n - i);
+    const auto values = [&](const float* data_T) {
+      if (count == kWide) return load(data_T + start + i);
+      float rest[kWide] = {};
+      std::memcpy(rest, data_T + start + i, count * sizeof(float));
+      return load(rest);
+    };
+    const Wide mask = values(in.mask_T);
+    const WideMask counts = mask != 0.0f;
+    WideMask bits;
+    std::memcpy(&bits, &mask, sizeof bits);
+    signs |= bits;
+    noteMagnitude(largest, mask);
+    for (const float* data_T : arrays) {
+      if (data_T) noteMagnitude(largest, keep(counts, values(data_T)));
+    }
+  }
+  bool good = allFinite(largest);
+  for (std::size_t lane = 0; lane < kWide; ++lane) good &= signs[lane] >= 0;
+  return good;
+}
 
 TREEWARD_VECTOR_CLONES void exponents(const PolicyLossInput& in, const PolicyLossTerms<double>& o, const double* sequence_T,
                                       std::size_t start, std::size_t n, Chunk& c) {
@@ -44,45 +72,133 @@ TREEWARD_VECTOR_CLONES void exponents(const PolicyLossInput& in, const PolicyLos
   }
 }
 
-TREEWARD_VECTOR_CLONES void terms(const PolicyLossInput& in, const PolicyLossTerms<double>& o, std::size_t start, std::size_t n,
-                                  const Chunk& c, float* grad_T, double* sums) {
-  double loss = 0, kl = 0, clipped = 0, dual = 0, ratioMax = 0, weight = 0, squares = 0, truncated = 0, rolloutKl = 0, refKl = 0,
-         entropy = 0, tokens = 0;
-  const bool reference = o.kl != KlEstimator::none;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t t = start + i;
-    const double counts = in.mask_T[t] != 0.0f ? 1.0 : 0.0;
-    const bool in_ = in.mask_T[t] != 0.0f;
-    PolicyToken<double> token;
-    token.logp = in_ ? in.logp_T[t] : 0.0f;
-    token.difference = c.difference[i];
-    token.ratio = c.ratio[i];
-    token.mismatch = c.mismatch[i];
-    token.importanceRatio = c.importance[i];
-    token.advantage = in_ ? in.advantages_T[t] : 0.0f;
-    token.mask = in.mask_T[t];
-    token.refDifference = reference ? clampReal(c.refDifference[i], -o.logRatioMax, o.logRatioMax) : 0.0;
-    token.refFlows = reference && token.refDifference == c.refDifference[i];
-    token.refRatio = reference ? c.reference[i] : 1.0;
-    token.entropy = in.entropy_T && in_ ? in.entropy_T[t] : 0.0f;
-    const PolicyTokenResult<double> r = policyToken(o, token);
-    grad_T[t] = in_ ? static_cast<float>(r.grad * o.inverseNormaliser) : 0.0f;
-    loss += r.loss;
-    kl += counts * r.kl;
-    clipped += r.clipped && in_ ? 1.0 : 0.0;
-    dual += r.dualClipped && in_ ? 1.0 : 0.0;
-    const double seen = in_ ? token.ratio : 0.0;
-    ratioMax = seen > ratioMax ? seen : ratioMax;
-    weight += counts * r.weight;
-    squares += counts * r.weight * r.weight;
-    truncated += r.truncated && in_ ? 1.0 : 0.0;
-    rolloutKl += counts * r.rolloutKl;
-    refKl += counts * r.refKl;
-    entropy += token.entropy;
-    tokens += counts;
+TREEWARD_INLINE WideDouble spreadDouble(double x) { return WideDouble{x, x, x, x}; }
+TREEWARD_INLINE WideDouble loadDouble(const double* from) {
+  WideDouble x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+TREEWARD_INLINE WideDouble widen(const float* from) { return __builtin_convertvector(loadHalf(from), WideDouble); }
+TREEWARD_INLINE WideDouble clampDouble(WideDouble x, double low, double high) {
+  const WideDouble least = spreadDouble(low), most = spreadDouble(high), y = x < least ? least : x;
+  return y > most ? most : y;
+}
+// As in policy_loss_token.h.
+TREEWARD_INLINE WideDouble k3(WideDouble x, WideDouble e) {
+  const WideDouble series = x * x * (1.0 / 2 + x * (1.0 / 6 + x * (1.0 / 24 + x * (1.0 / 120))));
+  return (x < 0.01) & (x > -0.01) ? series : e - 1.0 - x;
+}
+
+// Added up over tokens, by lane; what is counted, downwards.
+struct Sums {
+  WideDouble loss = {}, kl = {}, ratioMax = {}, weight = {}, squares = {}, rolloutKl = {}, refKl = {}, entropy = {};
+  DoubleMask clipped = {}, dual = {}, truncated = {}, tokens = {};
+};
+
+// The arrays at four tokens.
+struct Tokens {
+  const float *logp, *advantage, *mask, *entropy;  // entropy may be null
+};
+
+// policyToken (policy_loss_token.h) for four tokens, whose place in the chunk is i: the gradients.
+TREEWARD_INLINE HalfWide step(const PolicyLossTerms<double>& o, const Chunk& c, std::size_t i, const Tokens& t, Sums& sums) {
+  const WideDouble mask = widen(t.mask);
+  const DoubleMask counts = mask != 0.0;
+  const WideDouble logp = keep(counts, widen(t.logp)), cost = -keep(counts, widen(t.advantage));
+  const WideDouble entropy = t.entropy ? keep(counts, widen(t.entropy)) : WideDouble{};
+  const WideDouble difference = loadDouble(c.difference + i), ratio = loadDouble(c.ratio + i);
+  const WideDouble importance = loadDouble(c.importance + i);
+
+  const DoubleMask truncated = importance > o.truncation;
+  const WideDouble weight = o.importance == ImportanceMode::mask ? keep(~(truncated | (importance < o.importanceLow)), importance)
+                                                                 : (truncated ? spreadDouble(o.truncation) : importance);
+  const WideDouble bounded = clampDouble(difference, -o.logRatioMax, o.logRatioMax);
+  const WideDouble plain = cost * ratio, clippedRatio = clampDouble(ratio, o.low, o.high), bound = cost * clippedRatio;
+  DoubleMask clipped, dual = {};
+  WideDouble loss, grad;
+  if (o.objective == PolicyObjective::cispo) {
+    clipped = clippedRatio != ratio;
+    grad = bound;
+    loss = bound * logp;
+  } else {
+    clipped = bound > plain;
+    const WideDouble larger = clipped ? bound : plain, most = cost * o.dualClip;
+    dual = (cost > 0.0) & (larger > most);
+    loss = dual ? most : larger;
+    grad = keep(~clipped & ~dual & (difference == bounded), plain);
   }
-  const double all[kPolicySums] = {loss, kl, clipped, dual, ratioMax, weight, squares, truncated, rolloutKl, refKl, entropy, tokens};
-  for (int k = 0; k < kPolicySums; ++k) sums[k] = k == kSumRatioMax ? std::max(sums[k], all[k]) : sums[k] + all[k];
+  loss *= weight;
+  grad *= weight;
+  if (o.kl != KlEstimator::none) {
+    const WideDouble unbounded = loadDouble(c.refDifference + i), x = clampDouble(unbounded, -o.logRatioMax, o.logRatioMax);
+    WideDouble refKl, slope;
+    if (o.kl == KlEstimator::k1) {
+      refKl = -x;
+      slope = spreadDouble(1.0);
+    } else if (o.kl == KlEstimator::k2) {
+      refKl = 0.5 * x * x;
+      slope = -x;
+    } else {
+      const WideDouble refRatio = loadDouble(c.reference + i), value = k3(x, refRatio);
+      const DoubleMask beyond = value > o.klMax;
+      refKl = beyond ? spreadDouble(o.klMax) : value;
+      slope = keep(~beyond, 1.0 - refRatio);
+    }
+    loss += o.klCoef * refKl;
+    grad += keep(x == unbounded, o.klCoef * slope);
+    sums.refKl += keep(counts, refKl);
+  }
+  loss -= o.entropyCoef * entropy;
+
+  sums.loss += keep(counts, loss * mask);
+  sums.kl += keep(counts, k3(bounded, ratio));
+  sums.rolloutKl += keep(counts, k3(loadDouble(c.mismatch + i), importance));
+  sums.clipped += clipped & counts;
+  sums.dual += dual & counts;
+  sums.truncated += truncated & counts;
+  sums.tokens += counts;
+  sums.weight += keep(counts, weight);
+  sums.squares += keep(counts, weight * weight);
+  sums.entropy += entropy;
+  const WideDouble seen = keep(counts, ratio);
+  sums.ratioMax = seen > sums.ratioMax ? seen : sums.ratioMax;
+  return __builtin_convertvector(keep(counts, grad * mask * o.inverseNormaliser), HalfWide);
+}
+
+double countOf(const DoubleMask& mask) { return -static_cast<double>((mask[0] + mask[1]) + (mask[2] + mask[3])); }
+
+TREEWARD_VECTOR_CLONES void terms(const PolicyLossInput& in, const PolicyLossTerms<double>& o, std::size_t start, std::size_t n,
+                                  const Chunk& c, float* grad_T, double* out) {
+  Sums sums;
+  const float* entropy = in.entropy_T ? in.entropy_T + start : nullptr;
+  std::size_t i = 0;
+  for (; i + kWideDouble <= n; i += kWideDouble) {
+    const std::size_t t = start + i;
+    const HalfWide grad = step(o, c, i, {in.logp_T + t, in.advantages_T + t, in.mask_T + t, entropy ? entropy + i : nullptr}, sums);
+    std::memcpy(grad_T + t, &grad, sizeof grad);
+  }
+  if (i < n) {
+    // The rest with tokens that do not count behind it.
+    float rest[4][kWideDouble] = {};
+    const float* from[] = {in.logp_T + start, in.advantages_T + start, in.mask_T + start, entropy};
+    for (int a = 0; a < 4; ++a) {
+      if (from[a]) std::memcpy(rest[a], from[a] + i, (n - i) * sizeof(float));
+    }
+    const HalfWide grad = step(o, c, i, {rest[0], rest[1], rest[2], entropy ? rest[3] : nullptr}, sums);
+    std::memcpy(grad_T + start + i, &grad, (n - i) * sizeof(float));
+  }
+  out[kSumLoss] += total(sums.loss);
+  out[kSumKl] += total(sums.kl);
+  out[kSumClipped] += countOf(sums.clipped);
+  out[kSumDualClipped] += countOf(sums.dual);
+  for (std::size_t lane = 0; lane < kWideDouble; ++lane) out[kSumRatioMax] = std::max<double>(out[kSumRatioMax], sums.ratioMax[lane]);
+  out[kSumWeight] += total(sums.weight);
+  out[kSumWeightSquares] += total(sums.squares);
+  out[kSumTruncated] += countOf(sums.truncated);
+  out[kSumRolloutKl] += total(sums.rolloutKl);
+  out[kSumRefKl] += total(sums.refKl);
+  out[kSumEntropy] += total(sums.entropy);
+  out[kSumTokens] += countOf(sums.tokens);
 }
 
 // The mean log-ratio of a token's sequence over the tokens that count, in every entry.
@@ -106,37 +222,34 @@ std::vector<double> sequenceRatios(const PolicyLossInput& in) {
 Status policyLossCpu(const PolicyLossInput& in, const PolicyLossOptions& opt, float* grad_T, PolicyLossStats* stats) {
   if (const Status status = checkPolicyLoss(in, opt); !status.ok()) return status;
   const bool plain = policyLossIsPlain(in, opt);
-  if (!plain) {
-    if (const Status status = checkPolicyLossValues(in); !status.ok()) return status;
-  }
   // Sums per piece of fixed size, added in order: the result does not depend on the number of threads.
   constexpr std::size_t kPiece = 64 * kChunk;
   const std::size_t pieces = (in.tokens + kPiece - 1) / kPiece;
   std::vector<double> sums(pieces * kPolicySums, 0.0);
+  std::atomic<bool> good{true};
   if (plain) {
     const PolicyLossTerms<float> o(opt);
     const bool pastCaches = goesPastCaches(in.tokens * sizeof(float)) && isVectorAligned(grad_T);
-    std::atomic<bool> good{true};
     parallelFor(pieces, 1, [&](std::size_t from, std::size_t to) {
       for (std::size_t p = from; p < to; ++p) {
         const std::size_t end = std::min(in.tokens, (p + 1) * kPiece);
         if (!policyLossPiece(in, o, p * kPiece, end, pastCaches, grad_T, &sums[p * kPolicySums])) good = false;
       }
     });
-    // Looked at again only where something may be wrong: checking first would read everything twice.
-    if (!good) {
-      if (const Status status = checkPolicyLossValues(in); !status.ok()) return status;
-    }
   } else {
     const PolicyLossTerms<double> o(opt);
     std::vector<double> sequence_T;
     if (opt.objective == PolicyObjective::gspo) sequence_T = sequenceRatios(in);
     parallelFor(pieces, 1, [&](std::size_t from, std::size_t to) {
-      Chunk chunk;
+      Chunk chunk = {};
       for (std::size_t p = from; p < to; ++p) {
         const std::size_t end = std::min(in.tokens, (p + 1) * kPiece);
         for (std::size_t start = p * kPiece; start < end; start += kChunk) {
           const std::size_t n = std::min(kChunk, end - start);
+          if (!lookRight(in, start, n)) {
+            good = false;
+            continue;
+          }
           exponents(in, o, sequence_T.empty() ? nullptr : sequence_T.data(), start, n, chunk);
           expInPlace(chunk.ratio, n);
           expInPlace(chunk.importance, n);
@@ -145,6 +258,10 @@ Status policyLossCpu(const PolicyLossInput& in, const PolicyLossOptions& opt, fl
         }
       }
     });
+  }
+  // Looked at again only where something may be wrong: checking first would read everything twice.
+  if (!good) {
+    if (const Status status = checkPolicyLossValues(in); !status.ok()) return status;
   }
   double total[kPolicySums] = {};
   for (std::size_t p = 0; p < pieces; ++p) {
