@@ -1,3 +1,4 @@
+export { endWithParent } from './end-with-parent.js';
 export {
   TreewardError,
   toPlainError,

@@ -1,4 +1,4 @@
-import { serveRpc, toPlainError } from '@treeward/base';
+import { endWithParent, serveRpc, toPlainError } from '@treeward/base';
 import { readBatch, writeScores } from './batch-file.js';
 import type { LearnerProcessConfig } from './spawn-learner.js';
 import { TfjsLearner } from './tfjs-learner.js';
@@ -12,7 +12,7 @@ if (!socketPath || !configJson) {
   process.stderr.write('usage: node learner-main.js <socketPath> <configJson>\n');
   process.exit(2);
 }
-process.on('disconnect', () => process.exit(0));
+endWithParent(() => process.exit(0));
 
 try {
   const { resume, ...options } = JSON.parse(configJson) as LearnerProcessConfig;

@@ -1,4 +1,4 @@
-import { toPlainError } from '@treeward/base';
+import { endWithParent, toPlainError } from '@treeward/base';
 import { checkEngineEnvironment, createEngine, type EngineConfig } from './engine-config.js';
 import { serveEngine } from './engine-server.js';
 
@@ -22,12 +22,8 @@ try {
   const endOnce = (): void => {
     ending ??= end().catch(fail);
   };
-  if (process.connected) {
-    process.on('disconnect', endOnce);
-    process.on('SIGINT', () => undefined);
-  } else {
-    process.on('SIGINT', endOnce);
-  }
+  const forked = endWithParent(endOnce);
+  process.on('SIGINT', forked ? () => undefined : endOnce);
   process.on('SIGTERM', endOnce);
   process.send?.({ ready: true });
 } catch (error) {

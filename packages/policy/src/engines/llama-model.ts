@@ -1,11 +1,4 @@
-import {
-  TokenBias,
-  type Llama,
-  type LlamaContext,
-  type LlamaContextSequence,
-  type LlamaModel,
-  type Token,
-} from 'node-llama-cpp';
+import type { Llama, LlamaContext, LlamaContextSequence, LlamaModel, Token, TokenBias } from 'node-llama-cpp';
 import { randomStream, TreewardError } from '@treeward/base';
 import type { Policy, Sampled, SampleRequest } from '../types.js';
 import { commonPrefix, copyPrefix } from './prefix-copy.js';
@@ -37,6 +30,7 @@ export class LlamaModelVersion {
   readonly #context: LlamaContext;
   readonly #contextLength: number;
   readonly #slots: SlotPool<LlamaContextSequence>;
+  readonly #newBias: () => TokenBias;
   readonly #biases = new Map<string, TokenBias>();
   readonly #stats: LlamaStats;
   #calls = 0;
@@ -47,10 +41,12 @@ export class LlamaModelVersion {
     model: LlamaModel,
     context: LlamaContext,
     contextLength: number,
+    newBias: () => TokenBias,
     stats: LlamaStats,
   ) {
     this.policy = policy;
     this.#stats = stats;
+    this.#newBias = newBias;
     this.#model = model;
     this.#context = context;
     this.#contextLength = contextLength;
@@ -66,6 +62,8 @@ export class LlamaModelVersion {
     options: { contextLength: number; sequences: number; threads: number },
     stats: LlamaStats,
   ): Promise<LlamaModelVersion> {
+    // In a process that has a `Llama` it is loaded already.
+    const { TokenBias } = await import('node-llama-cpp');
     let model: LlamaModel | undefined;
     try {
       // Not memory-mapped: whoever published the file may replace or delete it once this has returned.
@@ -82,7 +80,9 @@ export class LlamaModelVersion {
         experimentalKvCacheValueType: 'F32',
         failedCreationRemedy: false,
       });
-      return new LlamaModelVersion({ ...policy }, model, context, options.contextLength, stats);
+      const loaded = model;
+      const newBias = (): TokenBias => TokenBias.for(loaded);
+      return new LlamaModelVersion({ ...policy }, model, context, options.contextLength, newBias, stats);
     } catch (cause) {
       await model?.dispose();
       throw new TreewardError(
@@ -187,7 +187,7 @@ export class LlamaModelVersion {
     const key = bannedIds.join();
     const known = this.#biases.get(key);
     if (known) return known;
-    const bias = TokenBias.for(this.#model);
+    const bias = this.#newBias();
     for (const id of bannedIds) {
       // node-llama-cpp ignores a ban of these, which would leave the reported distribution wrong.
       if (this.#model.isEogToken(id as Token)) {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { getLlama, LlamaLogLevel, type Llama } from 'node-llama-cpp';
+import type { Llama } from 'node-llama-cpp';
 import { TreewardError } from '@treeward/base';
 import type { Engine, EngineFacts, Policy, Sampled, SampleRequest, WeightsRef } from '../types.js';
 import { checkRequest } from './check-request.js';
@@ -116,12 +116,7 @@ export class LlamaEngine implements Engine {
         data: { file: weights.path },
       });
     }
-    this.#llama ??= getLlama({
-      gpu: false,
-      build: 'never',
-      logLevel: LlamaLogLevel.error,
-      maxThreads: this.#options.threads,
-    });
+    this.#llama ??= startLlama(this.#options.threads);
     const loaded = await LlamaModelVersion.load(
       await this.#llama,
       policy,
@@ -140,4 +135,10 @@ export class LlamaEngine implements Engine {
     const retiring = old.retire().finally(() => this.#retiring.delete(retiring));
     this.#retiring.add(retiring);
   }
+}
+
+/** Loads the library only here: it costs a second of processor time, and most processes that know this class never sample. */
+async function startLlama(maxThreads: number): Promise<Llama> {
+  const { getLlama, LlamaLogLevel } = await import('node-llama-cpp');
+  return getLlama({ gpu: false, build: 'never', logLevel: LlamaLogLevel.error, maxThreads });
 }

@@ -2,6 +2,7 @@
  * The gateway process: wires the rooms that may not know each other (adapters, template, engine) and serves.
  * usage: node gateway-main.js <controlSocket> <configJson>
  */
+import { endWithParent } from '@treeward/base';
 import { adapterByName } from '@treeward/harness-adapters';
 import { Gateway, serveGateway } from '@treeward/gateway';
 import type { Message } from '@treeward/messages';
@@ -24,7 +25,7 @@ export interface GatewayConfig {
 
 const [socketPath, configText] = process.argv.slice(2) as [string, string];
 const config = JSON.parse(configText) as GatewayConfig;
-process.on('disconnect', () => process.exit(0));
+endWithParent(() => process.exit(0));
 
 const gateway = new Gateway({
   engine: remoteEngine(config.engineSocket),
