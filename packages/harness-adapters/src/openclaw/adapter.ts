@@ -76,7 +76,11 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
         if (!installed) return;
         const cache = startCacheOf(name, installed.version, NODE_PIN, modulesOf('openclaw', PIN));
         // Whatever keeps it from being made (a read-only cache, no sandbox) costs two seconds per rollout and nothing else.
-        await makeStartCache(adapter, installed, provider, cache, RESOLUTIONS_INSIDE).catch(() => undefined);
+        await makeStartCache(adapter, installed, provider, cache, RESOLUTIONS_INSIDE).catch(
+          (error: unknown) => {
+            process.stderr.write(`${name} starts without its cache: ${(error as Error).message}\n`);
+          },
+        );
       })();
       return warmed;
     },

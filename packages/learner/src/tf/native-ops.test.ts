@@ -16,7 +16,6 @@ import {
   treeAttention,
   treeAttentionBackward,
 } from '@treeward/native';
-import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { loadTensorFlow, type Tensor } from './load.js';
 import { loadNativeOps, type NativeOps } from './native-ops.js';
@@ -58,48 +57,6 @@ const operands = {
   gradOutput: random([Q, H, D], 4),
 };
 const visibility = { position: ints(position_Q), end: ints(end_K) };
-
-describe('matrix product', () => {
-  const size = fc.integer({ min: 0, max: 70 });
-  const large = fc.constantFrom<[number, number, number]>([7, 1500, 20], [300, 17, 600], [200, 33, 257]);
-  test('is the product, whatever is transposed and wherever blocks end', () => {
-    fc.assert(
-      fc.property(
-        fc.oneof({ weight: 6, arbitrary: fc.tuple(size, size, size) }, large),
-        fc.boolean(),
-        fc.boolean(),
-        ([m, n, k], transposeA, transposeB) => {
-          const a = random(transposeA ? [k, m] : [m, k], 1);
-          const b = random(transposeB ? [n, k] : [k, n], 2);
-          const got = ops().matMul(a, b, transposeA, transposeB);
-          expect(got.shape).toEqual([m, n]);
-          const [a_, b_, got_] = [floats(a), floats(b), floats(got)];
-          for (let i = 0; i < m; i++) {
-            for (let j = 0; j < n; j += 1 + (n >> 6)) {
-              let want = 0;
-              for (let p = 0; p < k; p++) {
-                want += a_[transposeA ? p * m + i : i * k + p]! * b_[transposeB ? j * k + p : p * n + j]!;
-              }
-              expect(Math.abs(got_[i * n + j]! - want)).toBeLessThan(1e-6 * (1 + k));
-            }
-          }
-        },
-      ),
-      { numRuns: 60 },
-    );
-  });
-
-  test.each([
-    ['rank', /b has the shape \[6\]/, () => ops().matMul(tf.zeros([2, 6]), tf.zeros([6]))],
-    [
-      'size',
-      /b has the shape \[5, 4\], must have \[6, 4\]/,
-      () => ops().matMul(tf.zeros([2, 6]), tf.zeros([5, 4])),
-    ],
-  ])('refuses a wrong %s', (_name, reason, call) => {
-    expect(call).toThrow(reason);
-  });
-});
 
 describe('tree attention', () => {
   test.each([

@@ -12,7 +12,7 @@ import {
 } from '@treeward/eval';
 import type { SandboxProvider } from '@treeward/sandbox';
 import { numberFlag } from '../cli/number-flag.js';
-import { providerFlag } from '../cli/provider-flag.js';
+import { parseProvider, providerFlag } from '../cli/provider-flag.js';
 
 export interface SetFlags {
   tasks?: string;
@@ -50,7 +50,7 @@ export async function loadSet(format: FormatName, flags: SetFlags): Promise<Task
     (await loadHub(flags.hub!, { ...(flags.hubUrl !== undefined && { url: flags.hubUrl }), say }));
   // A Harbor task in docker has its own image; otherwise what is on this machine, and its files.
   const inImages =
-    format === 'harbor' && flags.provider.startsWith('docker')
+    format === 'harbor' && parseProvider(flags.provider).provider === 'docker'
       ? await loadHarborInImages(path, { cache: join(resolve(flags.out), 'images'), say })
       : null;
   const files = inImages
@@ -76,6 +76,6 @@ export async function sandboxesOf(
   provider: string,
   images: Map<string, string> | null,
 ): Promise<SandboxProvider> {
-  const runtime = /^docker:(\w+)$/.exec(provider)?.[1];
+  const { runtime } = parseProvider(provider);
   return images ? new ImageProvider(images, { ...(runtime && { runtime }) }) : providerFlag(provider);
 }
