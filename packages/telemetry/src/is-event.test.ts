@@ -59,6 +59,18 @@ describe('isEvent', { timeout: 60_000 }, () => {
     expect([isEvent(undefinedMinor), eventSchema.safeParse(undefinedMinor).success]).toEqual([false, false]);
   });
 
+  it('looks at a value named __proto__ as at any other', () => {
+    const event = (value: string): unknown =>
+      JSON.parse(`{"type":"verifier","time":1,"reward":1,"scores":{"a":1,"__proto__":${value}}}`);
+    for (const [value, right] of [
+      ['1', true],
+      ['null', false],
+      ['{"b":1}', false],
+    ] as const) {
+      expect([isEvent(event(value)), eventSchema.safeParse(event(value)).success]).toEqual([right, right]);
+    }
+  });
+
   it('refuses bottomless nesting instead of overflowing the stack', () => {
     const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
     expect(isJson(nested(MAX_JSON_DEPTH))).toBe(true);

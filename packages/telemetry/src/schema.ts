@@ -10,7 +10,16 @@ import { RECORD_VERSION, type Json, type RecordEvent } from './types.js';
 const natural = z.number().int().nonnegative();
 // By hand and not `z.json()`: messages are most of a record, and a recursive union costs far more than this walk.
 const json = z.custom<Json>((value) => isJson(value), 'not a JSON value');
-const strings = z.record(z.string(), z.string());
+
+/** zod's record passes over a key named `__proto__`, which JSON.parse does make: its value is checked like any other. */
+const recordOf = <T extends z.ZodString | z.ZodNumber>(item: T) =>
+  z
+    .custom<Record<string, unknown>>((value) => {
+      const own = typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, '__proto__') : undefined;
+      return own === undefined || item.safeParse(own.value).success;
+    }, 'the value of __proto__ is of another type')
+    .pipe(z.record(z.string(), item));
+const strings = recordOf(z.string());
 
 const spanSchema = z.strictObject({ offset: natural, count: natural });
 
@@ -144,7 +153,7 @@ export const eventSchemas = {
     type: z.literal('verifier'),
     time: z.number(),
     reward: z.number().nullable(),
-    scores: z.record(z.string(), z.number()),
+    scores: recordOf(z.number()),
     error: z.exactOptional(z.strictObject({ code: z.string(), message: z.string() })),
   }),
   'rollout.end': z.strictObject({

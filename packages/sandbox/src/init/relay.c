@@ -64,7 +64,8 @@ static void try_connect(struct connection *c) {
   }
   int error = errno;
   if (fd >= 0) close(fd);
-  int may_come = error == EAGAIN || error == ENOENT || error == ECONNREFUSED;
+  /* EACCES: a socket file is made before its mode can be set. */
+  int may_come = error == EAGAIN || error == ENOENT || error == ECONNREFUSED || error == EACCES;
   if (!may_come || now_ms() - c->opened > CONNECT_PATIENCE_MS) c->dead = 1;
 }
 

@@ -29,13 +29,15 @@ export function network(open: OpenSandbox, host: string): void {
     const socket = join(directory, 'model.sock');
     let server: Server;
     let sandbox: Sandbox;
-    const listen = async (): Promise<Server> => {
+    const listen = async (openAfter = 0): Promise<Server> => {
       const echo = createServer((req, res) => {
         const pieces: Buffer[] = [];
         req.on('data', (piece: Buffer) => pieces.push(piece));
         req.on('end', () => res.end(Buffer.concat(pieces)));
       });
       await new Promise<void>((resolve) => echo.listen(socket, resolve));
+      chmodSync(socket, 0); // whoever comes now is refused by the file's mode
+      await new Promise((resolve) => setTimeout(resolve, openAfter));
       chmodSync(socket, 0o666);
       return echo;
     };
@@ -69,7 +71,7 @@ export function network(open: OpenSandbox, host: string): void {
       await close();
       const pending = sandbox.run([node.argv0, '-e', CLIENT], { timeout: 20_000 });
       await new Promise((resolve) => setTimeout(resolve, 500));
-      server = await listen();
+      server = await listen(300);
       expect(JSON.parse((await pending).stdout)).toHaveLength(32);
     });
 
