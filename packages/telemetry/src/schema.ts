@@ -15,7 +15,10 @@ const json = z.custom<Json>((value) => isJson(value), 'not a JSON value');
 const recordOf = <T extends z.ZodString | z.ZodNumber>(item: T) =>
   z
     .custom<Record<string, unknown>>((value) => {
-      const own = typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, '__proto__') : undefined;
+      const own =
+        typeof value === 'object' && value !== null
+          ? Object.getOwnPropertyDescriptor(value, '__proto__')
+          : undefined;
       return own === undefined || item.safeParse(own.value).success;
     }, 'the value of __proto__ is of another type')
     .pipe(z.record(z.string(), item));
