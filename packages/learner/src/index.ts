@@ -37,6 +37,6 @@ export { writeGguf, type GgufType } from './export/gguf.js';
 export { resolveModel, type ResolveOptions } from './hub/resolve-model.js';
 export { readModelConfig } from './model/hf-config.js';
 export { estimateMemory, type MemoryEstimate, type MemoryInput } from './memory-estimate.js';
-export { readWeights, writeWeights, type Weights } from './checkpoint/weights.js';
+export { readWeights, weightFiles, writeWeights, type Weights } from './checkpoint/weights.js';
 export { tensorflowDevice, type TensorFlowDevice } from './tf/load.js';
 export { tensorflowVersion } from './tf/version.js';

@@ -162,6 +162,19 @@ describe('policy update', () => {
     expect(metrics['progress/tokens_unusable']).toBe(1);
   });
 
+  it('refuses a token that the model has no row for, and trains nothing', async () => {
+    const learner = await open();
+    const batch = await onPolicy(learner, (row) => row - 1.5);
+    const before = await weightsOf(learner);
+    for (const token of [40, -1]) {
+      const beyond = { ...batch, tokens_T: batch.tokens_T.map((known, t) => (t === 3 ? token : known)) };
+      const refused = { code: 'LEARNER_E_TOKEN', data: { at: 3, token, vocabSize: 40 } };
+      await expect(learner.score(beyond)).rejects.toMatchObject(refused);
+      await expect(learner.update(beyond, loss, step)).rejects.toMatchObject(refused);
+    }
+    expect((await weightsOf(learner)).equals(before)).toBe(true);
+  });
+
   it('refuses to train when engine and learner mean different things, but not for older versions', async () => {
     const learner = await open();
     const batch = await onPolicy(learner, (row) => row - 1.5);

@@ -13,7 +13,7 @@ import { resolveOptimizer, type OptimizerOptions } from './optim/options.js';
 import { buildForest } from './pack/forest.js';
 import { loadTensorFlow } from './tf/load.js';
 import { Ops } from './tf/ops.js';
-import { forEachRow, hasPrediction } from './trainable.js';
+import { assertKnownTokens, forEachRow, hasPrediction } from './trainable.js';
 import type {
   Learner,
   LearnerCapabilities,
@@ -138,6 +138,7 @@ export class TfjsLearner implements Learner {
 
   score(batch: PackedTrees): Promise<Scores> {
     return this.#serial(async () => {
+      assertKnownTokens(batch, this.#bench.policy.config.vocabSize);
       const wanted: number[] = [];
       forEachRow(batch, (row, from, to) => {
         for (let t = from; t < to; t++)
@@ -153,6 +154,7 @@ export class TfjsLearner implements Learner {
 
   update(batch: PackedTrees, loss: Loss, step: OptimizerStep): Promise<UpdateMetrics> {
     return this.#serial(async () => {
+      assertKnownTokens(batch, this.#bench.policy.config.vocabSize);
       const { state, metrics } = await this.#updated(batch, loss, step);
       // A policy that did not move is still the same version.
       const version = this.#state.version + (loss.kind === 'value' ? 0 : 1);

@@ -1,4 +1,19 @@
+import { TreewardError } from '@treeward/base';
 import type { PackedTrees } from './types.js';
+
+/** @throws TreewardError LEARNER_E_TOKEN naming the first token that the model has no row for */
+export function assertKnownTokens({ tokens_T }: PackedTrees, vocabSize: number): void {
+  const at = tokens_T.findIndex((token) => token < 0 || token >= vocabSize);
+  if (at < 0) return;
+  throw new TreewardError(
+    'LEARNER_E_TOKEN',
+    `token ${tokens_T[at]} at ${at} of the batch: the model knows ids 0 to ${vocabSize - 1}`,
+    {
+      data: { at, token: tokens_T[at], vocabSize },
+      hints: ['were the rollouts sampled with another tokenizer than the checkpoint has?'],
+    },
+  );
+}
 
 export interface Trainable {
   /** 1 for tokens that may train. */

@@ -25,10 +25,17 @@ interface ClipSettings {
 }
 
 /**
+ * What a reward is compared with: the group's other rollouts, or what the workspace was worth when a call started, which takes
+ * the group's place for every call where it is known (`callBaseline` of `packTrees`). Both are known before anything is sampled.
+ */
+export type Baseline = 'group' | 'workspace-score';
+
+/**
  * Leave-one-out baseline, no division by a spread, a constant normaliser: unbiased whatever the harness does (credit.md).
  */
 interface Rloo extends CommonSettings, ClipSettings {
   type: 'rloo';
+  baseline: Baseline;
   /** The normaliser is planned rollouts × this. */
   normTokens: number;
 }
@@ -42,6 +49,7 @@ interface Grpo extends CommonSettings, ClipSettings {
 /** Group mean without std, constant normaliser. */
 interface DrGrpo extends CommonSettings, ClipSettings {
   type: 'dr_grpo';
+  baseline: Baseline;
   normTokens: number;
 }
 
@@ -110,9 +118,9 @@ const wide: ClipSettings = { clipLow: 0.2, clipHigh: 0.28 };
 export const algorithmDefaults: {
   readonly [A in Algorithm as A['type']]: A;
 } = {
-  rloo: { type: 'rloo', ...common, ...wide, normTokens: 40 },
+  rloo: { type: 'rloo', baseline: 'group', ...common, ...wide, normTokens: 40 },
   grpo: { type: 'grpo', ...published, ...symmetric, klCoef: 0.04, stdEps: 1e-6 },
-  dr_grpo: { type: 'dr_grpo', ...published, ...symmetric, normTokens: 40 },
+  dr_grpo: { type: 'dr_grpo', baseline: 'group', ...published, ...symmetric, normTokens: 40 },
   dapo: { type: 'dapo', ...published, ...wide, minibatches: 4, stdEps: 1e-6 },
   gspo: { type: 'gspo', ...published, clipLow: 3e-4, clipHigh: 4e-4, minibatches: 4, stdEps: 1e-6 },
   cispo: { type: 'cispo', ...published, clipLow: 1, clipHigh: 4, minibatches: 4, stdEps: 1e-6 },

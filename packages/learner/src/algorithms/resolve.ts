@@ -5,6 +5,8 @@ import { criticLoss, type PolicyAlgorithm, type ResolvedLoss } from './algorithm
 export interface ResolvedAlgorithm {
   /** How rewards become advantages; null: a critic does it. */
   group: GroupOptions | null;
+  /** Whether a grade of the workspace at each call takes the place of the group's baseline. */
+  workspaceScore: boolean;
   loss: ResolvedLoss;
 }
 
@@ -22,29 +24,34 @@ export function resolveAlgorithm(algorithm: PolicyAlgorithm, planned: number): R
     ...{ clipLow, clipHigh, truncation, importance, epochs, minibatches, klStop },
     ...{ kl: klCoef === 0 ? ('none' as const) : kl, klCoef, entropyCoef, staleness, mismatchMax },
   };
+  const workspaceScore = 'baseline' in algorithm && algorithm.baseline === 'workspace-score';
   switch (algorithm.type) {
     case 'rloo':
       return {
         group: { estimator: 'rloo' },
+        workspaceScore,
         loss: { ...loss, normaliser: planned * algorithm.normTokens },
       };
     case 'dr_grpo':
       return {
         group: { estimator: 'grpo-no-std' },
+        workspaceScore,
         loss: { ...loss, normaliser: planned * algorithm.normTokens },
       };
     case 'grpo':
-      return { group: grpo(algorithm), loss: { ...loss, normaliser: 'rollout-mean' } };
+      return { group: grpo(algorithm), workspaceScore, loss: { ...loss, normaliser: 'rollout-mean' } };
     case 'dapo':
-      return { group: grpo(algorithm), loss: { ...loss, normaliser: 'batch-tokens' } };
+      return { group: grpo(algorithm), workspaceScore, loss: { ...loss, normaliser: 'batch-tokens' } };
     case 'gspo':
       return {
         group: grpo(algorithm),
+        workspaceScore,
         loss: { ...loss, objective: 'gspo', normaliser: 'rollout-mean' },
       };
     case 'cispo':
       return {
         group: grpo(algorithm),
+        workspaceScore,
         loss: { ...loss, objective: 'cispo', normaliser: 'batch-tokens' },
       };
     case 'ppo': {
@@ -61,6 +68,7 @@ export function resolveAlgorithm(algorithm: PolicyAlgorithm, planned: number): R
       }
       return {
         group: null,
+        workspaceScore,
         loss: { ...loss, normaliser: planned * normTokens, critic: criticLoss(algorithm) },
       };
     }

@@ -4,7 +4,7 @@ import { buildForest } from '../pack/forest.js';
 import { microBatches, type CutOptions } from '../pack/micro-batches.js';
 import type { Ops } from '../tf/ops.js';
 import type { PackedTrees } from '../types.js';
-import { runMicroBatch } from '../update/run-micro-batch.js';
+import { runMicroBatch, type MicroObjective } from '../update/run-micro-batch.js';
 import type { Workbench } from '../update/state.js';
 import { resolveOptimizer } from '../optim/options.js';
 import { GradientSum, toArrays, toTensors, withFused } from '../weights-store.js';
@@ -19,6 +19,33 @@ export const workbench = (ops: Ops, config: ModelConfig, more: Partial<Workbench
   ...more,
 });
 
+/** Gradients of every array under an objective over the wanted tokens of a batch, and the tokens computed for it. */
+export async function gradientsOf(
+  bench: Workbench,
+  arrays: ParamArrays,
+  batch: PackedTrees,
+  objective: MicroObjective,
+  wanted: readonly number[],
+  cut: CutOptions = { budget: bench.microBatchTokens },
+): Promise<{ grads: ParamArrays; computed: number }> {
+  const { ops, policy } = bench;
+  const tensors = toTensors(ops, arrays);
+  const sum = new GradientSum(ops, policy);
+  let computed = 0;
+  await withFused(ops, policy, tensors, async (fused) => {
+    for (const micro of microBatches(batch, buildForest(batch), wanted, cut)) {
+      computed += micro.tokens_N.length;
+      sum.add(runMicroBatch(bench, policy.config, fused, micro, objective)!);
+      await Promise.resolve();
+    }
+  });
+  const grads = sum.finish(tensors);
+  const out = { grads: toArrays(grads), computed };
+  for (const tensor of [...tensors.values(), ...grads.values()]) tensor.dispose();
+  ops.trim();
+  return out;
+}
+
 /** L = −Σ weight·logp (+ Σ entropyWeight·entropy) over the wanted tokens of a batch, and its gradients. */
 export async function lossAndGradients(
   bench: Workbench,
@@ -26,43 +53,29 @@ export async function lossAndGradients(
   batch: PackedTrees,
   objective: { weight: (token: number) => number; entropyWeight?: number },
   wanted: readonly number[],
-  cut: CutOptions = { budget: bench.microBatchTokens },
+  cut?: CutOptions,
 ): Promise<{ loss: number; grads: ParamArrays; logprobs: Map<number, number>; computed: number }> {
-  const { ops, policy } = bench;
-  const tensors = toTensors(ops, arrays);
-  const sum = new GradientSum(ops, policy);
   const logprobs = new Map<number, number>();
   let loss = 0;
-  let computed = 0;
-  await withFused(ops, policy, tensors, async (fused) => {
-    for (const micro of microBatches(batch, buildForest(batch), wanted, cut)) {
-      computed += micro.tokens_N.length;
-      const grads = runMicroBatch(bench, policy.config, fused, micro, {
-        bannedIds: batch.bannedIds,
-        wantEntropy: objective.entropyWeight !== undefined,
-        tokens: ({ logprobs_M, entropies_M }) => {
-          micro.source_M.forEach((token, m) => {
-            logprobs.set(token, logprobs_M[m]!);
-            loss -= objective.weight(token) * logprobs_M[m]!;
-            loss += (objective.entropyWeight ?? 0) * entropies_M[m]!;
-          });
-          return {
-            gradLogp_M: Float32Array.from(micro.source_M, (token) => -objective.weight(token)),
-            ...(objective.entropyWeight !== undefined && {
-              gradEntropy_M: new Float32Array(micro.source_M.length).fill(objective.entropyWeight),
-            }),
-          };
-        },
+  const micro: MicroObjective = {
+    bannedIds: batch.bannedIds,
+    wantEntropy: objective.entropyWeight !== undefined,
+    tokens: ({ logprobs_M, entropies_M }, { source_M }) => {
+      source_M.forEach((token, m) => {
+        logprobs.set(token, logprobs_M[m]!);
+        loss -= objective.weight(token) * logprobs_M[m]!;
+        loss += (objective.entropyWeight ?? 0) * entropies_M[m]!;
       });
-      sum.add(grads!);
-      await Promise.resolve();
-    }
-  });
-  const grads = sum.finish(tensors);
-  const out = { loss, grads: toArrays(grads), logprobs, computed };
-  for (const tensor of [...tensors.values(), ...grads.values()]) tensor.dispose();
-  ops.trim();
-  return out;
+      return {
+        gradLogp_M: Float32Array.from(source_M, (token) => -objective.weight(token)),
+        ...(objective.entropyWeight !== undefined && {
+          gradEntropy_M: new Float32Array(source_M.length).fill(objective.entropyWeight),
+        }),
+      };
+    },
+  };
+  const { grads, computed } = await gradientsOf(bench, arrays, batch, micro, wanted, cut);
+  return { loss, grads, logprobs, computed };
 }
 
 /** Largest difference of two arrays over the largest value of the second. */

@@ -153,7 +153,10 @@ export async function policyUpdate(
     state,
     metrics: {
       ...meter.finish(),
-      ...(credit && { 'value/explained_variance': explainedVariance(credit, valued) }),
+      ...(credit && {
+        'value/explained_variance': explainedVariance(credit, valued),
+        ...spreadOf(credit, valued),
+      }),
       'optim/lr': step.lr,
       'progress/tokens_distinct': forest.tokens_F.length,
       'progress/rollouts_zero_advantage': rollouts.length - active.length,
@@ -200,6 +203,22 @@ async function criticCredit(
 ): Promise<ValueTerms & { advantages_T: Float32Array }> {
   const valuesOld_T = await criticValues(bench, start, batch, forest, critic, valued);
   return { valuesOld_T, ...causalCredit(batch, valuesOld_T, critic) };
+}
+
+/** What the critic's advantages are, over the tokens that have one. */
+function spreadOf(
+  { advantages_T }: { advantages_T: Float32Array },
+  tokens: readonly number[],
+): UpdateMetrics {
+  if (tokens.length === 0) return {};
+  const mean = (of: (token: number) => number): number =>
+    tokens.reduce((sum, token) => sum + of(token), 0) / tokens.length;
+  const centre = mean((token) => advantages_T[token]!);
+  return {
+    'adv/mean': centre,
+    'adv/std': Math.sqrt(mean((token) => (advantages_T[token]! - centre) ** 2)),
+    'adv/frac_zero': mean((token) => (advantages_T[token] === 0 ? 1 : 0)),
+  };
 }
 
 /** The value loss of a head on the policy's own trunk, on the tokens that train. */
