@@ -6,4 +6,14 @@ export { memoryAvailable, type AdmissionOptions } from './admission.js';
 export { RolloutPool, type RolloutPoolOptions } from './pool.js';
 export { settle } from './settle.js';
 export { FAULTS, faultOf, INFRASTRUCTURE, type FaultKind, type FaultRule } from './faults.js';
-export type { Grade, Grader, ModelHealth, RolloutQueue, RolloutResult, RolloutSpec, Task } from './types.js';
+export { StateGrader } from './workspace-states.js';
+export type {
+  Grade,
+  Grader,
+  ModelHealth,
+  RolloutQueue,
+  RolloutResult,
+  RolloutSpec,
+  StateScores,
+  Task,
+} from './types.js';

@@ -33,11 +33,14 @@ import { settle } from './settle.js';
 import { loadTask } from './task.js';
 import type { Grader, ModelHealth, RolloutResult, RolloutSpec, Task } from './types.js';
 import { toolExec, WorkspaceWitness } from './witness.js';
+import { StateGrader, WorkspaceStates } from './workspace-states.js';
 
 export interface RolloutDeps {
   gateway: GatewayControl;
   sandboxes: SandboxProvider;
   grader: Grader;
+  /** Judges what calls found, where a rollout asks for it; one for all lets rollouts share grades. @default its own, by `grader` */
+  states?: StateGrader;
   /** Holds one socket directory per rollout; short, because unix socket paths end at 107 bytes. */
   socketRoot: string;
   folder(rolloutId: string): RolloutFolder;
@@ -94,6 +97,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
   result.harnessVersion = installed.version;
   const socketDirectory = join(deps.socketRoot, spec.rolloutId);
   const workspaceCopy = join(folder.root, 'workspace');
+  const statesCopy = join(folder.root, 'states');
   let sandbox: Sandbox | null = null;
   let status: 'completed' | 'failed' = 'failed';
   let clock = performance.now(); // not the date, which may jump
@@ -143,7 +147,8 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       ...(task.mcp && { mcpServers: task.mcp.servers }),
     };
     await adapter.prepare(sandbox.session(), endpoint, harnessTask);
-    const witness = new WorkspaceWitness(deps.gateway, spec.rolloutId, sandbox);
+    const states = spec.gradeStates ? new WorkspaceStates(sandbox, statesCopy) : null;
+    const witness = new WorkspaceWitness(deps.gateway, spec.rolloutId, sandbox, states);
     witness.watch();
     result.time.start = lap();
 
@@ -209,6 +214,13 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       reward: grade.reward,
       scores: grade.scores,
     });
+    if (states) {
+      const by = deps.states ?? new StateGrader(deps.grader);
+      result.states = await by.grade(task, states, folder.root, {
+        id: spec.rolloutId,
+        ...(signal ? { signal } : {}),
+      });
+    }
     status = 'completed';
   } catch (error) {
     const { code, message } = toPlainError(error);
@@ -226,6 +238,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
     await deps.gateway.close(spec.rolloutId).catch(() => undefined); // a dead gateway has nothing left to close
     await sandbox?.destroy();
     rmSync(workspaceCopy, { recursive: true, force: true });
+    rmSync(statesCopy, { recursive: true, force: true });
     rmSync(socketDirectory, { recursive: true, force: true });
     await append(folder, {
       type: 'rollout.end',

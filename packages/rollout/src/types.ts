@@ -36,6 +36,22 @@ export interface RolloutSpec {
   samplingFrom?: 'config' | 'request';
   limits: { wallMs: number; maxTurns: number; maxTokens: number };
   labels: Record<string, string>;
+  /** Also grade the workspace as each call found it (`RolloutResult.states`). @default false */
+  gradeStates?: boolean;
+}
+
+/** What a rollout's workspace was worth when each of its calls arrived. C calls, in order of arrival. */
+export interface StateScores {
+  /** In [0,1]; null where it is not known. */
+  score_C: (number | null)[];
+  /** Gradings made for it; states that another rollout of the task had left before are known already. */
+  graded: number;
+  /** Calls without a score because nobody looked in time, and because the look or its grading failed. */
+  late: number;
+  failed: number;
+  /** Of the checkers. */
+  cpuSeconds: number;
+  ms: number;
 }
 
 export interface RolloutResult {
@@ -59,6 +75,8 @@ export interface RolloutResult {
   /** Milliseconds by phase. */
   time: { total: number; start: number; harness: number; settle: number; verify: number };
   cpuSeconds: { harness: number; verifier: number };
+  /** Where `RolloutSpec.gradeStates` asked for it and the rollout was judged. */
+  states?: StateScores;
 }
 
 /** What serves the model, as far as it knows how it is. A child-process stack is one. */

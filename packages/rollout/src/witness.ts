@@ -1,6 +1,7 @@
 import type { GatewayControl } from '@treeward/gateway';
 import type { Execution, FileChange, Sandbox } from '@treeward/sandbox';
 import type { ToolExec, WorkspaceChange, WorkspaceEvent } from '@treeward/telemetry';
+import type { WorkspaceStates } from './workspace-states.js';
 
 /** Beyond this a workspace is told by its first paths only; a task that writes more is not a matter of credit. */
 const MAX_CHANGES = 10_000;
@@ -23,12 +24,20 @@ export class WorkspaceWitness {
   readonly #sandbox: Pick<Sandbox, 'changes'>;
   #known = new Map<string, string>();
   readonly #lost = new AbortController();
+  readonly #states: WorkspaceStates | null;
   #watching: Promise<void> | null = null;
 
-  constructor(gateway: GatewayControl, rolloutId: string, sandbox: Pick<Sandbox, 'changes'>) {
+  /** @param states keeps what each call found */
+  constructor(
+    gateway: GatewayControl,
+    rolloutId: string,
+    sandbox: Pick<Sandbox, 'changes'>,
+    states: WorkspaceStates | null = null,
+  ) {
     this.#gateway = gateway;
     this.#rolloutId = rolloutId;
     this.#sandbox = sandbox;
+    this.#states = states;
   }
 
   /** Aborted, with the reason, when the gateway no longer knows this rollout: the harness would talk to nobody. */
@@ -60,6 +69,7 @@ export class WorkspaceWitness {
         // A look that fails costs its evidence and the gateway's patience for this call; the next one may succeed. What
         // cannot be delivered is missing in the record; whether the gateway is there at all, the next question tells.
         const seen = await this.#look(call).catch(() => null);
+        if (seen) await this.#states?.look(call, seen.all, seen.event.changes.length > 0);
         if (seen) await this.#gateway.witness(this.#rolloutId, [seen.event]).catch(() => undefined);
       }
     } catch {

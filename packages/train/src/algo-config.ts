@@ -30,15 +30,22 @@ const rewards = {
   rewards: z.enum(['own', 'shuffled']).default('own'),
 };
 const normTokens = { norm_tokens: z.number().gt(0).default(algorithmDefaults.rloo.normTokens) };
+const baseline = {
+  /**
+   * `workspace-score`: each call's reward is compared with what the workspace was worth when it arrived, graded after the
+   * rollout (about one checker's run for every distinct state); where that is unknown, with the group.
+   */
+  baseline: z.enum(['group', 'workspace-score']).default(algorithmDefaults.rloo.baseline),
+};
 const stdEpsilon = { std_epsilon: z.number().gt(0).default(algorithmDefaults.grpo.stdEps) };
 const { rloo, grpo, dr_grpo, dapo, gspo, cispo, ppo } = algorithmDefaults;
 
 export const algoSchema = z.discriminatedUnion('type', [
   /** Leave-one-out baseline, constant normaliser: unbiased whatever the harness does (credit.md). */
-  z.strictObject({ type: z.literal('rloo'), ...normTokens, ...rewards, ...common(rloo) }),
+  z.strictObject({ type: z.literal('rloo'), ...baseline, ...normTokens, ...rewards, ...common(rloo) }),
   /** The group estimators as their papers have them; every option's bias is in credit.md. */
   z.strictObject({ type: z.literal('grpo'), ...stdEpsilon, ...rewards, ...common(grpo) }),
-  z.strictObject({ type: z.literal('dr_grpo'), ...normTokens, ...rewards, ...common(dr_grpo) }),
+  z.strictObject({ type: z.literal('dr_grpo'), ...baseline, ...normTokens, ...rewards, ...common(dr_grpo) }),
   z.strictObject({ type: z.literal('dapo'), ...stdEpsilon, ...rewards, ...common(dapo) }),
   z.strictObject({ type: z.literal('gspo'), ...stdEpsilon, ...rewards, ...common(gspo) }),
   z.strictObject({ type: z.literal('cispo'), ...stdEpsilon, ...rewards, ...common(cispo) }),
@@ -70,6 +77,10 @@ export const algoSchema = z.discriminatedUnion('type', [
 
 export type AlgoConfig = z.infer<typeof algoSchema>;
 
+/** Whether rollouts that train are also graded as their calls found them. */
+export const workspaceScore = (algo: AlgoConfig): boolean =>
+  'baseline' in algo && algo.baseline === 'workspace-score';
+
 /** The method that a config names: which calls train, and how. */
 export function methodOf(algo: AlgoConfig): MethodPreset {
   if (algo.type === 'treeward' || algo.type === 'clawgym2') return methodPresets[algo.type];
@@ -90,7 +101,15 @@ export function methodOf(algo: AlgoConfig): MethodPreset {
   switch (algo.type) {
     case 'rloo':
     case 'dr_grpo':
-      return { calls: algo.calls, algorithm: { type: algo.type, normTokens: algo.norm_tokens, ...shared } };
+      return {
+        calls: algo.calls,
+        algorithm: {
+          type: algo.type,
+          baseline: algo.baseline,
+          normTokens: algo.norm_tokens,
+          ...shared,
+        },
+      };
     case 'ppo':
       return {
         calls: algo.calls,

@@ -3,13 +3,15 @@ import type { RolloutTree } from '@treeward/tree-recovery';
 import { mean, spread, type Metrics } from './metrics.js';
 
 /**
- * What a batch was, before the learner saw it. `all` counts every rollout that has a number, `effective` those whose
- * advantage is not zero; failures are counted apart and never averaged in.
+ * What a batch was, before the learner saw it. `all` counts every rollout that has a number, `effective` those with an
+ * advantage that is not zero; failures are counted apart and never averaged in.
+ *
+ * @param votes_R the advantages a tree trains with: its own, or each call's; null where a critic gives them
  */
 export function batchMetrics(
   results: readonly RolloutResult[],
   trees: readonly RolloutTree[],
-  advantages: readonly (number | null)[],
+  votes_R: readonly (readonly number[])[] | null,
 ): Metrics {
   const metrics: Metrics = { 'progress/rollouts': results.length };
   const known = results.filter((result) => result.reward !== null);
@@ -30,7 +32,7 @@ export function batchMetrics(
     );
   }
   const effective = trees
-    .filter((_, index) => advantages[index] !== 0)
+    .filter((_, index) => votes_R === null || votes_R[index]!.some((vote) => vote !== 0))
     .flatMap((tree) => (tree.reward === null ? [] : [tree.reward]));
   Object.assign(metrics, spread('reward/effective', effective));
 
@@ -69,7 +71,7 @@ export function batchMetrics(
       (call) => call.actionNode >= 0 && call.policyVersion === null,
     ).length;
   }
-  const votes = advantages.flatMap((advantage) => advantage ?? []);
+  const votes = votes_R?.flat() ?? [];
   if (votes.length > 0) {
     metrics['adv/mean'] = mean(votes);
     metrics['adv/std'] = Math.sqrt(mean(votes.map((vote) => (vote - metrics['adv/mean']!) ** 2)));

@@ -63,6 +63,11 @@ describe('loadConfig', () => {
     expect(algo('type = "ppo"').algorithm).toMatchObject({ critic: 'history', order: 'lineage', lambda: 1 });
     expect(algo('type = "gspo"').algorithm).toMatchObject({ type: 'gspo', clipLow: 3e-4, epochs: 1 });
     expect(algo('type = "clawgym2"')).toMatchObject({ calls: 'clawgym2', algorithm: { type: 'grpo' } });
+    expect(algo('type = "rloo"\nbaseline = "workspace-score"').algorithm).toMatchObject({
+      type: 'rloo',
+      baseline: 'workspace-score',
+    });
+    expect(failure(() => algo('type = "grpo"\nbaseline = "workspace-score"')).code).toBe('CONFIG_E_KEY');
     expect(algo('type = "treeward"').algorithm).toEqual(algo('type = "rloo"').algorithm);
     expect(failure(() => algo('type = "ppo"\nlambda = 0.9\norder = "chain"')).code).toBe(
       'LEARNER_E_ALGORITHM',

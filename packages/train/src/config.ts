@@ -15,7 +15,7 @@ const run = z.strictObject({
 });
 
 const policy = z.strictObject({
-  /** Folder with model.safetensors, config.json, tokenizer.json. */
+  /** Folder with config.json, tokenizer.json and safetensors (one file or shards), or a model of the hub: `hf:org/name`. */
   checkpoint: z.string().default('datasets/cold-start'),
   /** `compact`: the project's own; `huggingface`: from the checkpoint's tokenizer.json and tokenizer_config.json. */
   template: z.enum(['compact', 'huggingface']).default('compact'),

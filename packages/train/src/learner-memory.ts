@@ -7,10 +7,10 @@ import { learnerOptions } from './learner-options.js';
 /**
  * What the learner of a run will need beside its process, from the shape of the checkpoint alone.
  *
- * @throws TreewardError CONFIG_E_CHECKPOINT, LEARNER_E_CONFIG
+ * @throws TreewardError CHECKPOINT_E_MISSING, LEARNER_E_HUB, LEARNER_E_CONFIG
  */
-export function learnerMemory(config: TrainConfig): MemoryEstimate {
-  const checkpoint = checkpointFolder(config.policy.checkpoint, 'policy.checkpoint');
+export async function learnerMemory(config: TrainConfig): Promise<MemoryEstimate> {
+  const checkpoint = await checkpointFolder(config.policy.checkpoint, 'policy.checkpoint');
   const { lora, critic, reference } = learnerOptions(config, checkpoint);
   const longest = 'context_length' in config.engine ? config.engine.context_length : 0;
   return estimateMemory({

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { randomStream, type RunFolder } from '@treeward/base';
 import { heldOut, trainTask, writeTaskDirectory, type GeneratedTask } from '@treeward/datasets';
 import type { RolloutSpec } from '@treeward/rollout';
+import { workspaceScore } from './algo-config.js';
 import type { TrainConfig } from './config.js';
 import { writeScript } from './demonstrator.js';
 
@@ -31,6 +32,7 @@ export function spreadHarnesses(counts: Readonly<Record<string, number>>, total?
 export function planStep(config: TrainConfig, run: RunFolder, step: number): StepPlan {
   const { groups, group_size } = config.rollouts;
   const seed = config.run.seed;
+  const gradeStates = workspaceScore(config.algo);
   // Which task meets which harness is drawn anew each step, or each family would always meet the same one.
   const harnesses = randomStream(seed, 'harnesses', step).shuffle(spreadHarnesses(groups));
   const specs = harnesses.flatMap((harness, index) => {
@@ -45,6 +47,7 @@ export function planStep(config: TrainConfig, run: RunFolder, step: number): Ste
         harness,
         task,
         labels: { step: String(step) },
+        gradeStates,
       }),
     );
   });
@@ -84,10 +87,11 @@ interface SpecParts {
   harness: string;
   task: GeneratedTask;
   labels: Record<string, string>;
+  gradeStates?: boolean;
 }
 
 function specOf(config: TrainConfig, run: RunFolder, parts: SpecParts): RolloutSpec {
-  const { rolloutId, group, directory, harness, task, labels } = parts;
+  const { rolloutId, group, directory, harness, task, labels, gradeStates = false } = parts;
   const { sampling, rollouts } = config;
   const seed = `${config.run.seed}/${rolloutId.replace(/^eval-[a-z]+(-\d+)?-/, 'eval-')}`;
   if (config.engine.kind === 'scripted')
@@ -111,5 +115,6 @@ function specOf(config: TrainConfig, run: RunFolder, parts: SpecParts): RolloutS
       maxTokens: rollouts.max_tokens,
     },
     labels: { ...labels, family: task.family, domain: task.domain },
+    ...(gradeStates && { gradeStates }),
   };
 }

@@ -89,7 +89,7 @@ if (values.out !== undefined) {
 
 async function evaluate(way: Way, config: TrainConfig, seed: number): Promise<(number | null)[]> {
   const run = new RunFolder(join(work, `${way}-${seed}`));
-  const checkpoint = checkpointFolder(values.checkpoint, '--checkpoint');
+  const checkpoint = await checkpointFolder(values.checkpoint, '--checkpoint');
   const template = templateOf(config.policy.template, checkpoint);
   const sandboxes = new BubblewrapProvider();
   const stack = new Stack({

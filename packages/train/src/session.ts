@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { writeJsonAtomic, type RunFolder } from '@treeward/base';
-import type { Learner } from '@treeward/learner';
+import { TreewardError, writeJsonAtomic, type RunFolder } from '@treeward/base';
+import { readModelConfig, type Learner } from '@treeward/learner';
 import { assertTrainable, createTemplate, probeEngine } from '@treeward/policy';
 import type { RolloutPool } from '@treeward/rollout';
 import type { SandboxProvider } from '@treeward/sandbox';
@@ -17,6 +17,20 @@ import { stackPool } from './stack-pool.js';
 import { learnerOptions } from './learner-options.js';
 import { engineSpec, templateOf } from './engine-spec.js';
 import { RecoverPool } from './recover-pool.js';
+
+/** A template whose ids the model does not have would be found out in the middle of a rollout. */
+function assertVocabulary(checkpoint: string, vocabSize: number): void {
+  const model = readModelConfig(join(checkpoint, 'config.json')).vocabSize;
+  if (vocabSize <= model) return;
+  throw new TreewardError(
+    'CONFIG_E_VOCABULARY',
+    `policy.checkpoint ${checkpoint}: its tokenizer has ${vocabSize} ids, its model ${model}`,
+    {
+      data: { field: 'policy.checkpoint', tokenizer: vocabSize, model },
+      hints: ['tokenizer.json and config.json must be of one model'],
+    },
+  );
+}
 
 /** Everything a run keeps open: child processes, sandboxes, rollout pool, recovery threads. */
 export class Session {
@@ -51,10 +65,11 @@ export class Session {
 
   /** Sweeps what a killed run left behind, then starts the processes. */
   static async open(config: TrainConfig, run: RunFolder): Promise<Session> {
-    const checkpoint = checkpointFolder(config.policy.checkpoint, 'policy.checkpoint');
+    const checkpoint = await checkpointFolder(config.policy.checkpoint, 'policy.checkpoint');
     const template = templateOf(config.policy.template, checkpoint);
     // Before any process is started: a checkpoint without the template's files is the user's to mend.
-    const { bannedIds } = createTemplate(template);
+    const { bannedIds, vocabSize } = createTemplate(template);
+    assertVocabulary(checkpoint, vocabSize);
     const sandboxes = await configuredProvider(config.sandbox);
     const { swept } = await sandboxes.sweep();
     const stack = new Stack({

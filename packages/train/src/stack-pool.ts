@@ -1,5 +1,11 @@
 import type { RunFolder } from '@treeward/base';
-import { RolloutPool, SandboxGrader, type RolloutDeps, type RolloutPoolOptions } from '@treeward/rollout';
+import {
+  RolloutPool,
+  SandboxGrader,
+  StateGrader,
+  type RolloutDeps,
+  type RolloutPoolOptions,
+} from '@treeward/rollout';
 import type { SandboxProvider } from '@treeward/sandbox';
 import type { Stack } from './processes/stack.js';
 
@@ -21,10 +27,12 @@ export function stackPool(
   run: RunFolder,
   { trace, ...options }: RolloutPoolOptions & Pick<RolloutDeps, 'trace'>,
 ): RolloutPool {
+  const grader = new SandboxGrader(sandboxes);
   return new RolloutPool(
     {
       ...stackDeps(stack, sandboxes),
-      grader: new SandboxGrader(sandboxes),
+      grader,
+      states: new StateGrader(grader),
       folder: (rolloutId) => run.rollout(rolloutId),
       ...(trace !== undefined && { trace }),
     },

@@ -29,6 +29,7 @@ import { JsonlSink, type Metrics } from './metrics.js';
 import { Progress } from './progress.js';
 import { planStep } from './plan-step.js';
 import { shuffledRewards } from './shuffled-rewards.js';
+import { callVotes, stateBaselines } from './state-baselines.js';
 import { batchMetrics } from './batch-metrics.js';
 import type { Session } from './session.js';
 import { StepProgress } from './step-progress.js';
@@ -118,7 +119,7 @@ export async function trainLoop(
     const { calls, algorithm } = methodOf(config.algo);
     const trees = recovered.map((tree) => applyPreset(tree, presets[calls]));
 
-    // Credit: one vote per rollout, one baseline per task × harness; packed so that each sampled token stands once.
+    // Credit: one vote per rollout, one baseline per task × harness (or per call: its workspace's grade); packed so that each sampled token stands once.
     const groups = usable.map((result) => result.group);
     const rewards = usable.map((result) => result.reward);
     const method = resolveAlgorithm(algorithm, plan.specs.length);
@@ -129,10 +130,13 @@ export async function trainLoop(
     const advantages = method.group
       ? groupAdvantages(votes, groups, method.group)
       : votes.map((vote) => (vote === null ? null : 0)); // a critic's, later
+    const states = method.workspaceScore ? stateBaselines(batch, trees) : null;
     const packed = packTrees(
       trees.map((tree, index) => ({ ...tree, reward: votes[index]! })),
       advantages,
+      states ? { callBaseline: states.of } : {},
     );
+    const perTree = states ? callVotes(packed) : advantages.map((vote) => (vote === null ? [] : [vote]));
 
     // One atomic update; its weights are saved, then they become the sampler's. A learner that dies on the way comes back with
     // the last finished step's weights, and the same update is made again.
@@ -150,7 +154,8 @@ export async function trainLoop(
     const metrics: Metrics = {
       'progress/step': step,
       'progress/done_frac': step / config.run.steps,
-      ...batchMetrics(batch, trees, advantages),
+      ...batchMetrics(batch, trees, method.group ? perTree : null),
+      ...states?.metrics,
       ...update,
       'time/rollout': time.rollouts - lap.rollouts,
       'time/recover': time.recovery - lap.recovery,

@@ -64,7 +64,7 @@ Examples:
           hints: ['choose another --seed or --out'],
         });
       }
-      const checkpoint = checkpointFolder(flags.checkpoint, '--checkpoint');
+      const checkpoint = await checkpointFolder(flags.checkpoint, '--checkpoint');
       const template = templateOf('compact', checkpoint);
       const engine = engineFlag(flags.engine, template);
       mkdirSync(out.root, { recursive: true });

@@ -63,7 +63,7 @@ Examples:
   treeward serve runs/mixed/checkpoints/step_000013 --port 0 --temperature 0.5 --record /tmp/served`,
     )
     .action(async (directory: string, flags: ServeFlags) => {
-      const checkpoint = checkpointFolder(directory, '<checkpoint>');
+      const checkpoint = await checkpointFolder(directory, '<checkpoint>');
       adapterByName(flags.harness);
       const temperature = numberFlag('--temperature', flags.temperature, { min: 0 });
       const maxTokens = numberFlag('--max-tokens', flags.maxTokens, { min: 1, integer: true });

@@ -53,7 +53,7 @@ export function soakCommand(): Command {
         seed: flags.seed,
         wallMs: numberFlag('--wall-seconds', flags.wallSeconds, { min: 1 }) * 1000,
         concurrency: numberFlag('--concurrency', flags.concurrency, { min: 1, integer: true }),
-        template: templateOf('compact', checkpointFolder(flags.checkpoint, '--checkpoint')),
+        template: templateOf('compact', await checkpointFolder(flags.checkpoint, '--checkpoint')),
         sandboxes: await providerFlag(flags.provider),
         signal: stop.signal,
         onDone: ({ rolloutId, fault }, done) => {

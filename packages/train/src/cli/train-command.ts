@@ -57,7 +57,7 @@ Examples:
       const { config, run } = resolveRun(files, flags);
       if (flags.dryRun) {
         process.stdout.write(JSON.stringify(config, null, 2) + '\n');
-        process.stderr.write(describeMemory(learnerMemory(config)) + '\n');
+        process.stderr.write(describeMemory(await learnerMemory(config)) + '\n');
         return;
       }
       await train(config, run, flags);

@@ -34,7 +34,7 @@ export async function recordHarness(options: RecordHarness): Promise<number | nu
   const { adapter, command, out, upstream, maxTokens } = options;
   const session = hostSession('record', join(out, 'home'), process.cwd());
   const engine = await createEngine(upstream);
-  const tokenizer = join(checkpointFolder('datasets/cold-start', 'tokenizer'), 'tokenizer.json');
+  const tokenizer = join(await checkpointFolder('datasets/cold-start', 'tokenizer'), 'tokenizer.json');
   const gateway = new Gateway({
     engine,
     // The ids of a text-only upstream are surrogates; any tokenizer with a byte fallback will do.

@@ -177,7 +177,7 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
     return;
   }
   await requireInstalled(adapterByName(flags.harness));
-  const checkpoint = checkpointFolder(flags.checkpoint, '--checkpoint');
+  const checkpoint = await checkpointFolder(flags.checkpoint, '--checkpoint');
   const template = templateOf(flags.template, checkpoint);
   const policy = policyFlag(
     engine,

@@ -128,10 +128,10 @@ async function policyOf(
     spec === 'untrained'
       ? await untrainedCheckpoint(
           join(out, 'untrained'),
-          join(checkpointFolder('datasets/cold-start', '--policy'), 'tokenizer.json'),
+          join(await checkpointFolder('datasets/cold-start', '--policy'), 'tokenizer.json'),
           seed,
         )
-      : checkpointFolder(spec, '--policy');
+      : await checkpointFolder(spec, '--policy');
   return { label, engine: ['--engine', 'llama', '--checkpoint', checkpoint] };
 }
 
