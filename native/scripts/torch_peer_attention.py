@@ -59,7 +59,7 @@ def flex(inputs, options):
     """flex_attention compiled, its block mask made beforehand. On a CPU: forward only."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    leaves = operands(inputs, "query_QHD", "key_KJD", "value_KJD")
+    leaves = [leaf.detach() for leaf in operands(inputs, "query_QHD", "key_KJD", "value_KJD")]  # refuses what asks for gradients
     end = inputs["end_K"]
     rows = leaves[0].shape[2]
     blocks = create_block_mask(lambda b, h, i, j: (j <= i) & (i < end[j]), None, None, rows, rows, device="cpu")

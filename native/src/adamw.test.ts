@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { adamw, adamwCoefficients, type AdamwArrays, type AdamwOptions } from './index.js';
 import { adamwReference } from './testing/adamw-reference.js';
 import { close, codeOf } from './testing/close.js';
+import { goldenCases } from './testing/golden.js';
 import { implementations } from './testing/implementations.js';
 
 const value = fc.float({ min: -2, max: 2, noNaN: true });
@@ -28,9 +28,6 @@ interface Golden {
   }[];
 }
 const flat = (values: number[] | number[][]): number[] => values.flat();
-const golden = JSON.parse(
-  readFileSync(new URL('../../datasets/golden/adamw.json', import.meta.url), 'utf8'),
-) as Golden;
 
 describe.each(implementations)('$name', ({ binding, backend, single }) => {
   const step = (arrays: AdamwArrays, options: AdamwOptions): void => {
@@ -65,25 +62,28 @@ describe.each(implementations)('$name', ({ binding, backend, single }) => {
   });
 
   // At the bound the file states for float32. Of the two groups only `w` decays; clipping is torch's clip_grad_norm_.
-  test.each(golden.cases)('golden $name', ({ args, inputs, outputs }) => {
-    expect(outputs.steps).toHaveLength(5);
-    for (const [name, initial] of Object.entries(inputs.params)) {
-      const param_N = Float32Array.from(flat(initial));
-      const [m_N, v_N] = [new Float32Array(param_N.length), new Float32Array(param_N.length)];
-      outputs.steps.forEach((want, i) => {
-        const grads = inputs.grads_per_step[i]!;
-        const norm = Math.hypot(...Object.values(grads).flatMap(flat));
-        const gradScale = args.max_norm === null ? 1 : Math.min(1, args.max_norm / (norm + 1e-6));
-        const arrays = { param_N, m_N, v_N, grad_N: Float32Array.from(flat(grads[name]!)) };
-        const { lr, betas, eps } = args;
-        const weightDecay = name === 'w' ? args.weight_decay : 0;
-        step(arrays, { lr, betas, eps, weightDecay, step: i + 1, gradScale });
-        close(param_N, flat(want.params[name]!), 1e-7, 1e-5, name);
-        close(m_N, flat(want.exp_avg[name]!), 1e-7, 1e-5, `m of ${name}`);
-        close(v_N, flat(want.exp_avg_sq[name]!), 1e-7, 1e-5, `v of ${name}`);
-      });
-    }
-  });
+  test.each(goldenCases<Golden['cases'][number]>('adamw.json'))(
+    'golden $name',
+    ({ args, inputs, outputs }) => {
+      expect(outputs.steps).toHaveLength(5);
+      for (const [name, initial] of Object.entries(inputs.params)) {
+        const param_N = Float32Array.from(flat(initial));
+        const [m_N, v_N] = [new Float32Array(param_N.length), new Float32Array(param_N.length)];
+        outputs.steps.forEach((want, i) => {
+          const grads = inputs.grads_per_step[i]!;
+          const norm = Math.hypot(...Object.values(grads).flatMap(flat));
+          const gradScale = args.max_norm === null ? 1 : Math.min(1, args.max_norm / (norm + 1e-6));
+          const arrays = { param_N, m_N, v_N, grad_N: Float32Array.from(flat(grads[name]!)) };
+          const { lr, betas, eps } = args;
+          const weightDecay = name === 'w' ? args.weight_decay : 0;
+          step(arrays, { lr, betas, eps, weightDecay, step: i + 1, gradScale });
+          close(param_N, flat(want.params[name]!), 1e-7, 1e-5, name);
+          close(m_N, flat(want.exp_avg[name]!), 1e-7, 1e-5, `m of ${name}`);
+          close(v_N, flat(want.exp_avg_sq[name]!), 1e-7, 1e-5, `v of ${name}`);
+        });
+      }
+    },
+  );
 });
 
 test('misuse is a typed error', () => {

@@ -1,9 +1,9 @@
 // Backups along prefix trees and along the causal chain (datasets/golden/tree_credit.json), through every implementation: the
-// same operator, with the successors and weights each scheme names. `max` chooses its successor by value and is no fixed DAG.
+// same operator, with the successors and weights each scheme names.
 // Values are rounded to float32: rtol 1e-5, atol 2e-6.
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { joinCausalOrders, type CausalGaeInput } from './index.js';
+import { allCases, goldenCases } from './testing/golden.js';
 import { implementations } from './testing/implementations.js';
 
 interface Node {
@@ -19,9 +19,7 @@ interface Case {
   inputs: { nodes: Node[] } | string;
   outputs: { advantages: Record<string, number[]>; returns: Record<string, number[]> };
 }
-const { cases } = JSON.parse(
-  readFileSync(new URL('../../datasets/golden/tree_credit.json', import.meta.url), 'utf8'),
-) as { cases: Case[] };
+const cases = allCases<Case>('tree_credit.json');
 
 const nodesOf = (name: string): Node[] => {
   const tree = name.split('/')[0]!;
@@ -59,10 +57,8 @@ function inputOf({ name, args }: Case): CausalGaeInput {
   };
 }
 
-const usable = cases.filter(({ name }) => /\/(uniform|leaf_count|sum|causal_chain)\/gamma/.test(name));
-
 describe.each(implementations)('$name', ({ binding, backend }) => {
-  test.each(usable)('golden $name', (golden) => {
+  test.each(goldenCases<Case>('tree_credit.json'))('golden $name', (golden) => {
     const options = { gamma: golden.args.gamma, lambda: golden.args.lam };
     const { advantages_T, targets_T } = binding.causalGae(inputOf(golden), options, backend);
     const nodes = nodesOf(golden.name);

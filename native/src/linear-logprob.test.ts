@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { linearLogprob, linearLogprobBackward, type LinearLogprobInput } from './index.js';
+import { goldenCases } from './testing/golden.js';
 import { implementations, type Implementation } from './testing/implementations.js';
 import { linearLogprobReference } from './testing/linear-logprob-reference.js';
 
@@ -63,11 +63,6 @@ interface Case {
   inputs: { logits: (number | string)[][]; token_ids: number[]; grad_logp: number[]; grad_entropy: number[] };
   outputs: { logp: (number | string)[]; entropy: (number | string)[]; dlogits: (number | string)[][] };
 }
-const golden = JSON.parse(
-  readFileSync(new URL('../../datasets/golden/logprob_entropy.json', import.meta.url), 'utf8'),
-) as { cases: Case[] };
-// TRL and verl give NaN entropies for −Infinity: the torch cases are the ones to hold to.
-const usable = golden.cases.filter(({ outputs }) => !JSON.stringify(outputs).includes('NaN'));
 
 describe.each(implementations)('$name', (implementation) => {
   test('equals the float64 reference', () => {
@@ -97,7 +92,7 @@ describe.each(implementations)('$name', (implementation) => {
 
   // A row of logits is a vocabulary of size-1 weights under a hidden state of 1; −Infinity is a bias. Tolerances of golden/README.md
   // for float32: logp and entropy rtol 1e-5, atol 1e-5; dlogits atol 1e-6. `extreme` rows: their small logits drown in float32's 1e-3 at 1e4.
-  test.each(usable)('golden $name', ({ name, args, inputs, outputs }) => {
+  test.each(goldenCases<Case>('logprob_entropy.json'))('golden $name', ({ name, args, inputs, outputs }) => {
     inputs.logits.forEach((row, t) => {
       const logits_V = row.map(Number);
       const input = {

@@ -1,8 +1,8 @@
 // How verl averages losses and entropies (datasets/golden/loss_aggregation.json), through every implementation: each of its modes
 // is a weight per token. A token's loss is its negative advantage at ratio 1; entropies come from logits. Inputs are rounded to
 // float32: rtol 1e-5, atol 1e-6.
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { goldenCases } from './testing/golden.js';
 import { implementations } from './testing/implementations.js';
 
 type Matrix = number[][];
@@ -19,11 +19,9 @@ interface Case {
   inputs: { loss_mat: Matrix; loss_mask: Matrix; logits: number[][][]; response_mask: Matrix };
   outputs: { loss: number; grad_loss_mat: Matrix; grad_logits: number[][][] };
 }
-const golden = JSON.parse(
-  readFileSync(new URL('../../datasets/golden/loss_aggregation.json', import.meta.url), 'utf8'),
-) as { cases: Case[] };
-const losses = golden.cases.filter(({ name }) => name.startsWith('agg_loss/'));
-const entropies = golden.cases.filter(({ name }) => name.startsWith('entropy_loss/'));
+const cases = goldenCases<Case>('loss_aggregation.json');
+const losses = cases.filter(({ name }) => name.startsWith('agg_loss/'));
+const entropies = cases.filter(({ name }) => name.startsWith('entropy_loss/'));
 
 /** Weights per token. */
 function weights(mask: Matrix, args: Args): Matrix {

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { valueLoss, type ValueLossInput } from './index.js';
+import { goldenCases } from './testing/golden.js';
 import { implementations } from './testing/implementations.js';
 import { valueLossReference } from './testing/value-loss-reference.js';
 
@@ -50,18 +50,14 @@ describe.each(implementations)('$name', ({ binding, backend, single }) => {
     );
   });
 
-  const golden = JSON.parse(
-    readFileSync(new URL('../../datasets/golden/value_loss.json', import.meta.url), 'utf8'),
-  ) as {
-    cases: {
-      name: string;
-      args: Record<string, unknown>;
-      inputs: Record<string, number[][]>;
-      outputs: Record<string, unknown>;
-    }[];
-  };
+  interface Golden {
+    name: string;
+    args: Record<string, unknown>;
+    inputs: Record<string, number[][]>;
+    outputs: Record<string, unknown>;
+  }
   // Averages per sequence are weights of the tokens. Inputs are rounded to float32: rtol 1e-5, atol 1e-6.
-  test.each(golden.cases)('golden $name', ({ args, inputs, outputs }) => {
+  test.each(goldenCases<Golden>('value_loss.json'))('golden $name', ({ args, inputs, outputs }) => {
     const mask = inputs['response_mask']!;
     const mode =
       (args['loss_agg_mode'] as string | undefined) ??
