@@ -29,7 +29,7 @@ export { describeEvaluation } from './report/describe.js';
 export type { Price } from './transcript/events.js';
 export { checkTasks, type TasksCheck } from './check/check-tasks.js';
 export type { TaskCheck } from './check/check-task.js';
-export { loadHub, type HubOptions } from './hub/hub.js';
+export { loadHub, type HubOptions, type HubSet } from './hub/hub.js';
 export { compareEvaluations, type Comparison } from './report/comparison.js';
 export { describeComparison } from './report/describe-comparison.js';
 export { comparisonSvg } from './report/svg.js';

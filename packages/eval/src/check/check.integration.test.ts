@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { BubblewrapProvider } from '@treeward/sandbox';
 import { loadTasks } from '../formats/load-tasks.js';
-import { clawgymFiles, folderOf } from '../testing/tasks.js';
+import { clawgymFiles, folderOf, taskFile } from '../testing/tasks.js';
+import type { FormatName } from '../types.js';
 import { checkTasks } from './check-tasks.js';
 
 const sandboxes = new BubblewrapProvider({ run: 'eval-check-test' });
@@ -40,7 +41,7 @@ const good = (
 });
 const RIGHT =
   'return {"there": float(text("total.txt") is not None), "right": float(text("total.txt") == "42")}';
-const check = async (files: Record<string, string>, format: 'clawgym' | 'harbor' = 'clawgym') =>
+const check = async (files: Record<string, string>, format: FormatName = 'clawgym') =>
   checkTasks(loadTasks(format, folderOf(files)), sandboxes);
 
 describe('tasks check', () => {
@@ -132,18 +133,6 @@ describe('tasks check', () => {
     expect(tasks[0]!.problems.join('\n')).toMatch(problem);
   });
 
-  it('takes a foreign solution script, which runs in a sandbox', async () => {
-    const harbor = {
-      't/task.toml': 'version = "1.0"',
-      't/instruction.md': 'Write /app/out.txt.',
-      't/tests/test.sh':
-        'test -f /app/out.txt && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt',
-      't/solution/solve.sh': 'test ! -e /work && echo done > /app/out.txt',
-    };
-    const { tasks } = await check(harbor, 'harbor');
-    expect(tasks[0]).toMatchObject({ id: 't', ok: true, reference: 1, untouched: 0 });
-  });
-
   it('an unreadable task fails the set; foreign tasks without solutions are judged by the rest', async () => {
     const report = await check({
       ...clawgymFiles('a/', { id: 'a', entry: 'echo \'{"x": 0}\'; echo 0\n' }),
@@ -151,5 +140,72 @@ describe('tasks check', () => {
     });
     expect(report.tasks[0]).toMatchObject({ ok: true, reference: null, wrong: [] });
     expect([report.ok, report.failed, report.problems[0]!.code]).toEqual([1, 1, 'TASK_E_ENTRY']);
+  });
+});
+
+describe('tasks check on foreign folders', () => {
+  const found = async (files: Record<string, string>, format: FormatName) => {
+    const { tasks } = await check(files, format);
+    return Object.fromEntries(tasks.map((task) => [task.id, task]));
+  };
+
+  it('Harbor: a good task by its solve.sh, and what is wrong with four others', async () => {
+    const reward = '> /logs/verifier/reward.txt';
+    const task = (id: string, test: string, more: Record<string, string> = {}): Record<string, string> => ({
+      [`${id}/task.toml`]: 'version = "1.0"',
+      [`${id}/instruction.md`]: 'Write /app/out.txt.',
+      [`${id}/tests/test.sh`]: test,
+      ...more,
+    });
+    const there = `test -f /app/out.txt && echo 1 ${reward} || echo 0 ${reward}`;
+    const tasks = await found(
+      {
+        // The script runs in a sandbox: a folder of this machine is not there.
+        ...task('good', there, { 'good/solution/solve.sh': 'test ! -e /work && echo done > /app/out.txt' }),
+        ...task('vacuous', `echo 1 ${reward}`),
+        ...task('leak', there, {
+          'leak/environment/Dockerfile': 'FROM x\nWORKDIR /app\nCOPY solution.txt .\n',
+          'leak/environment/solution.txt': 'x',
+        }),
+        ...task('chance', `python3 -c 'import random; print(random.random())' ${reward}`),
+        ...task('network', `pip install pytest\n${there}`),
+      },
+      'harbor',
+    );
+    expect(tasks['good']).toMatchObject({ ok: true, reference: 1, untouched: 0, deterministic: true });
+    expect(tasks['vacuous']).toMatchObject({ ok: false, untouched: 1, vacuous: ['reward'] });
+    expect(tasks['leak']!.leaks).toEqual(['input_files/solution.txt looks like a part of the grading']);
+    expect(tasks['chance']).toMatchObject({ ok: false, deterministic: false });
+    expect(tasks['network']).toMatchObject({ ok: false, network: true });
+  });
+
+  it('PinchBench: a good task by its solution, and what is wrong with four others', async () => {
+    const right =
+      'import os\ndef grade(transcript, workspace_path):\n    x = os.path.join(workspace_path, "out.txt")\n';
+    const scores = (said: string, before = ''): string => `${before}${right}    return {${said}}`;
+    const there = '"there": float(os.path.isfile(x))';
+    const task = (id: string, checks: string, meta = ''): Record<string, string> => ({
+      [`tasks/task_${id}.md`]: taskFile({ checks, meta }).replace('id: task_a', `id: task_${id}`),
+    });
+    const tasks = await found(
+      {
+        ...task('good', scores(there)),
+        'solutions/task_good.json': JSON.stringify({
+          steps: [{ verb: 'write', path: 'out.txt', content: 'done' }],
+        }),
+        ...task('vacuous', scores(`${there}, "polite": 1.0`)),
+        ...task('leak', scores(there), 'workspace_files: [{path: ground_truth.csv, content: x}]\n'),
+        ...task('chance', scores('"lucky": random.random()', 'import random\n')),
+        ...task('network', scores(there, 'import urllib.request\n')),
+      },
+      'pinchbench',
+    );
+    expect(tasks['task_good']).toMatchObject({ ok: true, reference: 1, untouched: 0, deterministic: true });
+    expect(tasks['task_vacuous']).toMatchObject({ ok: false, untouched: 0.5, vacuous: ['polite'] });
+    expect(tasks['task_leak']!.leaks).toEqual([
+      'input_files/ground_truth.csv looks like a part of the grading',
+    ]);
+    expect(tasks['task_chance']).toMatchObject({ ok: false, deterministic: false });
+    expect(tasks['task_network']).toMatchObject({ ok: false, network: true });
   });
 });

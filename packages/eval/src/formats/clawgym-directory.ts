@@ -1,12 +1,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { TreewardError, readJson } from '@treeward/base';
+import { TreewardError } from '@treeward/base';
 import { loadTask } from '@treeward/rollout';
 import type { EvalTask, Grading, LoadedTasks, TaskFile } from '../types.js';
 import { averaging } from './checker-scripts.js';
 import { collectTasks } from './collect.js';
 import { domainOf } from './domains.js';
 import { filesBelow } from './files-below.js';
+import { readForeignJson } from './read-text.js';
 import { parseRubricJson } from './rubric-json.js';
 import { rewriteFile, rewritePaths } from './workspace-paths.js';
 
@@ -28,8 +29,20 @@ export function taskDirectories(root: string): string[] {
   return below(root).flatMap((child) => (has(child) ? [child] : below(child).filter(has)));
 }
 
-/** Reads a task in the ClawGym RL format. @throws TreewardError what `loadTask` does, TASK_E_RUBRIC */
+/**
+ * Reads a task in the ClawGym RL format.
+ * @throws TreewardError what `loadTask` does, TASK_E_RUBRIC, TASK_E_JSON, TASK_E_HUGE, TASK_E_ENCODING
+ */
 export function loadClawgymDirectory(path: string): EvalTask {
+  const entry = join(path, 'data_entry.json');
+  readForeignJson(entry);
+  // Rollouts read the same file by themselves, strictly.
+  if (readFileSync(entry, 'utf8').startsWith('\uFEFF')) {
+    throw new TreewardError('TASK_E_ENCODING', `${entry} begins with a byte order mark, which JSON has not`, {
+      data: { file: entry },
+      hints: ['save it as UTF-8 without one'],
+    });
+  }
   const task = loadTask(path);
   const { metadata, directory } = task;
   const warnings: string[] = [];
@@ -39,7 +52,7 @@ export function loadClawgymDirectory(path: string): EvalTask {
     warnings.push('the prompt names the workspace of another machine; it says /workspace now');
   const rubricFile = join(task.rewardDirectory, 'rubric.json');
   const rubric = existsSync(rubricFile)
-    ? parseRubricJson(readJson<unknown>(rubricFile), rubricFile)
+    ? parseRubricJson(readForeignJson(rubricFile), rubricFile)
     : parseRubricJson(metadata['rules'] ?? metadata['rule'], join(directory, 'data_entry.json'));
   const grading: Grading = {
     type: rubric ? 'hybrid' : 'automated',

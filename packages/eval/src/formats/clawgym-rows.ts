@@ -6,7 +6,7 @@ import { averaging, noCode } from './checker-scripts.js';
 import { HYBRID } from './clawgym-directory.js';
 import { collectTasks } from './collect.js';
 import { domainOf } from './domains.js';
-import { readText } from './read-text.js';
+import { readLines } from './read-text.js';
 import { parseRubricJson } from './rubric-json.js';
 import { safePath } from './safe-path.js';
 import { rewriteFile, rewritePaths } from './workspace-paths.js';
@@ -111,14 +111,12 @@ function hookFiles(hook: string, checker: readonly TaskFile[]): TaskFile[] {
 
 /** A `.jsonl` file of rows. A line that is no row is a problem of its own, named by its number. */
 export function loadClawgymRows(file: string): LoadedTasks {
-  const lines = readText(file).split('\n');
-  const rows = lines.flatMap((text, index) =>
-    text.trim() === '' ? [] : [{ text, where: `${file}:${index + 1}` }],
-  );
-  const byPlace = new Map(rows.map(({ where, text }, index) => [where, { text, index }]));
+  const lines = readLines(file);
+  const places = [...lines.keys()];
+  const index = new Map(places.map((where, at) => [where, at]));
   return {
-    ...collectTasks([...byPlace.keys()], (where) => {
-      const { text, index } = byPlace.get(where)!;
+    ...collectTasks(places, (where) => {
+      const text = lines.get(where)!();
       let value: unknown;
       try {
         value = JSON.parse(text);
@@ -128,7 +126,7 @@ export function loadClawgymRows(file: string): LoadedTasks {
           data: { file: where },
         });
       }
-      return clawgymRow(value, where, index);
+      return clawgymRow(value, where, index.get(where)!);
     }),
     set: { name: basename(file), version: null, licence: null },
   };

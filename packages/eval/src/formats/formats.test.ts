@@ -44,7 +44,7 @@ describe('ClawGym directories', () => {
       ['b', '', true, 'broken', null],
     ]);
     expect(tasks[0]!.files.map(({ path }) => path)).toEqual(['in/x.csv']);
-    expect(problems.map(({ code }) => code)).toEqual(['TASK_E_TWICE', 'FILE_E_JSON']);
+    expect(problems.map(({ code }) => code)).toEqual(['TASK_E_TWICE', 'TASK_E_JSON']);
     expect(codeOf(() => loadClawgymDirectories(folderOf({ x: '' })))).toBe('TASK_E_NONE');
   });
 

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { z } from 'zod';
-import { TreewardError, readJson } from '@treeward/base';
+import { TreewardError } from '@treeward/base';
 import type { Criterion, EvalTask, LoadedTasks, Rubric } from '../types.js';
 import { noCode } from './checker-scripts.js';
 import { collectTasks } from './collect.js';
 import { filesBelow } from './files-below.js';
-import { readText } from './read-text.js';
+import { readForeignJson, readText } from './read-text.js';
 
 const entry = z.looseObject({
   rubric: z.string().nullish(),
@@ -83,7 +83,7 @@ export function loadJobbenchTask(directory: string, root: string): EvalTask {
       type: 'judge',
       weights: { automated: 0, judge: 1 },
       reward: noCode('this task has only a rubric: run it by `treeward eval jobbench`'),
-      rubric: jobbenchRubric(readJson<unknown>(rubrics), rubrics),
+      rubric: jobbenchRubric(readForeignJson(rubrics), rubrics),
       expectedBehavior: '',
       answer: null,
       timeoutMs: 120_000,

@@ -165,6 +165,21 @@ describe('both checker styles of ClawGym', () => {
     expect(record.code!.rewardKey).toBe(0.25);
   });
 
+  it.each([
+    ['crashes', 'echo no >&2; exit 3\n', 'VERIFIER_E_EXIT'],
+    ['hangs', 'sleep 60\n', 'VERIFIER_E_TIMEOUT'],
+    ['prints rubbish', 'echo "well done: 10 out of 10"\n', 'VERIFIER_E_NO_NUMBER'],
+    ['prints nothing', 'true\n', 'VERIFIER_E_NO_NUMBER'],
+    ['gives NaN', 'echo nan\n', 'VERIFIER_E_NO_NUMBER'],
+    ['scores 3.85 of 1', 'echo 3.85\n', 'VERIFIER_E_RANGE'],
+  ])('a reward.sh that %s is not graded, never 0', async (_, entry, code) => {
+    const task = clawgym('', entry);
+    task.grading.timeoutMs = 1000;
+    const { reward, record } = await grade(task);
+    expect(reward).toBeNull();
+    expect(record).toMatchObject({ score: null, error: { code } });
+  });
+
   it('the payload file has all five fields', async () => {
     const body =
       'payload = json.load(open(os.environ["OPENCLAW_REWARD_PAYLOAD"]))\nreturn {k: float(bool(payload.get(k))) for k in ("task_id", "user_query", "metadata", "final_message", "transcript")}';
@@ -274,11 +289,23 @@ describe('Harbor', () => {
     expect((await grade(harbor(test), { 'score.txt': '0.75' })).reward).toBe(reward);
   });
 
-  it('tests that write no reward give none', async () => {
-    expect((await grade(harbor('exit 0'))).record).toMatchObject({
+  it.each([
+    ['write no reward', 'exit 0'],
+    ['crash before they do', 'exit 3; echo 1 > /logs/verifier/reward.txt'],
+    ['write rubbish', 'echo passed > /logs/verifier/reward.txt'],
+    ['write NaN', 'echo nan > /logs/verifier/reward.txt'],
+    ['write JSON without a number', 'echo \'{"a": "x"}\' > /logs/verifier/reward.json'],
+  ])('tests that %s give no number', async (_, test) => {
+    expect((await grade(harbor(test))).record).toMatchObject({
       score: null,
       error: { code: 'VERIFIER_E_EXIT' },
     });
+  });
+
+  it('tests that hang give no number', async () => {
+    const task = harbor('sleep 60');
+    task.grading.timeoutMs = 1000;
+    expect((await grade(task)).record).toMatchObject({ score: null, error: { code: 'VERIFIER_E_TIMEOUT' } });
   });
 });
 

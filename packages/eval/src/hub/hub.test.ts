@@ -58,7 +58,9 @@ describe('loadHub', () => {
     const { url, asked } = await hub({ 'data/a b.jsonl': `${JSON.stringify(row)}\n`, 'README.md': 'x' });
     const cache = folderOf({});
     const said: string[] = [];
-    const path = await loadHub('own/set', { url, cache, say: (line) => said.push(line) });
+    const set = await loadHub('own/set', { url, cache, say: (line) => said.push(line) });
+    const { path } = set;
+    expect(set).toMatchObject({ name: 'own/set', revision: 'abc', licence: 'apache-2.0' });
     expect(said[0]).toBe('own/set at abc: licence apache-2.0');
     expect(loadTasks('clawgym', path).tasks[0]).toMatchObject({ id: 'r1' });
     expect(readJson(join(cache, 'own+set/abc/dataset.json'))).toMatchObject({
@@ -66,7 +68,7 @@ describe('loadHub', () => {
       revision: 'abc',
     });
     expect(asked).toHaveLength(2);
-    expect(await loadHub('own/set', { url, cache })).toBe(path);
+    expect(await loadHub('own/set', { url, cache })).toEqual(set);
     expect(asked).toHaveLength(3);
     expect(existsSync(join(dirname(path), '../README.md'))).toBe(false);
   });
@@ -82,7 +84,7 @@ describe('loadHub', () => {
     });
     const { url } = await hub({ 'data/train-00000.parquet': new Uint8Array(file) }, {});
     const said: string[] = [];
-    const path = await loadHub('own/set', { url, cache: folderOf({}), say: (line) => said.push(line) });
+    const { path } = await loadHub('own/set', { url, cache: folderOf({}), say: (line) => said.push(line) });
     expect(said[0]).toContain('licence mit');
     expect(loadTasks('clawgym', path).tasks[0]).toMatchObject({ id: '17', query: 'Do it.' });
   });

@@ -10,10 +10,19 @@ export interface HubOptions {
   url?: string;
   /** @default main */
   revision?: string;
-  /** Where data sets are kept. @default ~/.cache/treeward/datasets */
+  /** Where data sets are kept. @default $TREEWARD_CACHE/datasets, else treeward/datasets below $XDG_CACHE_HOME or ~/.cache */
   cache?: string;
   /** Told what is loaded and under which licence. */
   say?: (line: string) => void;
+}
+
+/** What was fetched. */
+export interface HubSet {
+  /** What `loadTasks` takes. */
+  path: string;
+  name: string;
+  revision: string;
+  licence: string;
 }
 
 const info = z.looseObject({
@@ -28,12 +37,12 @@ const DATA = new Set(['.jsonl', '.ndjson', '.parquet', '.csv']);
 const FILE_LIMIT = 2 * 1024 ** 3;
 
 /**
- * Fetches the data files of a public data set (jsonl, parquet, csv) by `owner/name` and returns what `loadTasks` takes: one `.jsonl`
- * of all rows, or the folder where there are only CSVs. Parquet becomes JSON lines. The licence is said and kept beside the data; a
+ * Fetches the data files of a public data set (jsonl, parquet, csv) by `owner/name`: `path` is its one file of rows, or the folder where
+ * there are only CSVs. Parquet becomes JSON lines. The licence is said and kept beside the data; a
  * revision that is there is not fetched again.
  * @throws TreewardError HUB_E_NAME, HUB_E_UNREACHABLE, HUB_E_MISSING, HUB_E_GATED, HUB_E_REPLY, HUB_E_EMPTY
  */
-export async function loadHub(name: string, options: HubOptions = {}): Promise<string> {
+export async function loadHub(name: string, options: HubOptions = {}): Promise<HubSet> {
   if (!/^[\w.-]+\/[\w.-]+$/.test(name)) {
     throw new TreewardError('HUB_E_NAME', `--hub ${name}: expected owner/name`, { data: { name } });
   }
@@ -56,11 +65,7 @@ export async function loadHub(name: string, options: HubOptions = {}): Promise<s
     .flat()
     .join(', ');
   options.say?.(`${name} at ${sha ?? revision}: licence ${licence}`);
-  const directory = join(
-    options.cache ?? join(homedir(), '.cache/treeward/datasets'),
-    name.replace('/', '+'),
-    sha ?? revision,
-  );
+  const directory = join(options.cache ?? defaultCache(), name.replace('/', '+'), sha ?? revision);
   const done = join(directory, 'dataset.json');
   if (!existsSync(done)) {
     const files = siblings
@@ -82,7 +87,13 @@ export async function loadHub(name: string, options: HubOptions = {}): Promise<s
     }
     writeJsonAtomic(done, { name, revision: sha ?? revision, licence, files, url });
   }
-  return entryOf(directory, readJson<{ files: string[] }>(done).files);
+  const path = entryOf(directory, readJson<{ files: string[] }>(done).files);
+  return { path, name, revision: sha ?? revision, licence };
+}
+
+function defaultCache(): string {
+  const { TREEWARD_CACHE, XDG_CACHE_HOME } = process.env;
+  return join(TREEWARD_CACHE || join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'treeward'), 'datasets');
 }
 
 async function keep(path: string, bytes: Buffer): Promise<void> {
@@ -95,7 +106,7 @@ async function keep(path: string, bytes: Buffer): Promise<void> {
   writeFileAtomic(`${path}.jsonl`, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
 }
 
-/** One `.jsonl` as it is; several are one after the other in `all.jsonl`. */
+/** The one file of rows. @throws TreewardError HUB_E_CHOICE when there are several */
 function entryOf(directory: string, files: readonly string[]): string {
   const rows = files.flatMap((file) => {
     const kind = extname(file).toLowerCase();

@@ -30,17 +30,17 @@ export function comparisonCells({ rows }: Comparison): string[][] {
         ? `${paired.difference.estimate >= 0 ? '+' : ''}${number(paired.difference.estimate)} [${number(paired.difference.low)}, ${number(paired.difference.high)}]`
         : '–',
       paired ? `${paired.sign.wins}/${paired.sign.losses}/${paired.sign.ties}` : '–',
-      paired ? number(paired.sign.p) : '–',
+      paired ? (paired.sign.p < 0.001 ? '<0.001' : number(paired.sign.p)) : '–',
     ];
   });
 }
 
 /** Cells of the table in the paper's layout, percent. */
 export const domainCells = ({ domains }: Comparison): string[][] =>
-  domains.map(({ harness, model, cells, source }) => [
+  domains.map(({ harness, model, cells, source, sets }) => [
     `${harness}: ${model}`,
     ...cells.map((cell) => (cell === null ? '–' : cell.toFixed(2))),
-    source,
+    sets.length === 0 ? source : `${source}: ${sets.join(', ')}`,
   ]);
 
 export function describeComparison(comparison: Comparison): string {

@@ -9,7 +9,7 @@ import { number } from './table.js';
 
 const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px;margin:1rem 0}td,th{padding:.25rem .6rem;border-bottom:1px solid #ddd;text-align:right}
-td:first-child,th:first-child{text-align:left}tr.published{color:#777}.scroll{overflow-x:auto}pre{font-size:12px;overflow-x:auto;background:#f5f5f5;padding:.8rem}.warning{color:#a04000}
+td:first-child,th:first-child{text-align:left}tr.published{color:#777}.scroll{overflow-x:auto}pre{font-size:12px;overflow-x:auto;background:#f5f5f5;padding:.8rem}.warning{color:#a04000}svg{max-width:100%;height:auto}
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}td,th{border-color:#333}pre{background:#1c1c1c}.warning{color:#e0a060}}`;
 
 const tableHtml = (
@@ -54,7 +54,7 @@ export function comparisonHtml(comparison: Comparison): string {
 ${comparisonSvg(comparison)}
 ${tableHtml(COMPARISON_HEADINGS, comparisonCells(comparison), () => '')}
 ${comparison.warnings.map((warning) => `<p class="warning">${escapeXml(warning)}</p>`).join('\n')}
-${comparison.domains.length > 0 ? `<h2>In the layout of ClawGym II, percent</h2>${tableHtml(['', ...DOMAIN_HEADINGS, 'source'], domainCells(comparison), (row) => row.at(-1)!)}<p>Rows marked published are from arXiv 2608.16798v1: other models and machines, a GPT-5.4 judge. They were not measured here.</p>` : ''}
+${comparison.domains.length > 0 ? `<h2>In the layout of ClawGym II, percent</h2>${tableHtml(['', ...DOMAIN_HEADINGS, 'source'], domainCells(comparison), (row) => (row.at(-1) === 'published' ? 'published' : ''))}<p>Rows marked published are from arXiv 2608.16798v1: other models and machines, a GPT-5.4 judge. They were not measured here.</p>` : ''}
 <h2>Tasks</h2>
 ${taskTable(summaries)}
 <h2>Each evaluation</h2>

@@ -26,6 +26,7 @@ describe('the table in the paper’s layout', () => {
       model: 'rl',
       cells: [90, 0, 10, 20, 30, 40, 50, 25],
       source: 'measured',
+      sets: ['t (6)', 't (1)'],
     });
     expect(rows[1]).toMatchObject({ model: 'sft', source: 'partial' });
     expect(rows.filter(({ source }) => source === 'published')).toHaveLength(PUBLISHED.length);
@@ -70,6 +71,27 @@ describe('compare', () => {
     expect(rows[1]!.against!.paired.difference!.estimate).toBeCloseTo(0.625, 12);
     expect(warnings.join('\n')).toContain('rl · codex · clawgym: only 1 tasks have a number in both');
     expect(codeOf(() => compareEvaluations([]))).toBe('RUN_E_COMPARE');
+  });
+
+  it('two sets of one format are named apart and not set against each other', () => {
+    const hard = summaryOf([{ id: 'z', scores: [1, 1] }], { identity: { tasks: '/sets/hard' } });
+    const { rows, domains } = compareEvaluations([base, better, hard]);
+    expect(rows.map(({ name }) => name)).toEqual([
+      'base · agent-loop · clawgym · t',
+      'rl <b>"x"</b> · agent-loop · clawgym',
+      'base · agent-loop · clawgym · hard',
+    ]);
+    expect(rows[2]!.against).toBeNull();
+    expect(domains.filter(({ model }) => model === 'base').map(({ sets }) => sets)).toEqual([
+      ['t (2)'],
+      ['hard (1)'],
+    ]);
+  });
+
+  it('says once that runs are single', () => {
+    const single = summaryOf([{ id: 'a', scores: [1] }]);
+    expect(compareEvaluations([single, other]).warnings.join()).toMatch(/one run per task: .*\(all\)/);
+    expect(compareEvaluations([base, other]).warnings.join()).toMatch(/one run .*\(rl · codex · clawgym\)/);
   });
 
   it('is one table with intervals; the paper’s rows are labelled', () => {

@@ -2,10 +2,11 @@ import type { Comparison } from './comparison.js';
 import { escapeXml } from './escape.js';
 import { number } from './table.js';
 
-const WIDTH = 860;
+const WIDTH = 960;
 const ROW = 34;
-const LEFT = 330;
-const RIGHT = 90;
+const LEFT = 390;
+/** Room for the mean and the difference beside it, in any of the usual fonts. */
+const RIGHT = 130;
 const TOP = 46;
 
 /**
