@@ -12,11 +12,10 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readJson } from '@treeward/base';
-import type { EvaluationSummary } from '@treeward/eval';
 import { adapters } from '@treeward/harness-adapters';
+import { evaluate, runEval, scoresOf } from '../testing/evaluate.js';
 import { root, runCli } from '../testing/run-cli.js';
 import { runCommand } from '../testing/run-command.js';
-import { evalCommand } from './eval-command.js';
 import { tasksCommand } from './tasks-command.js';
 
 const full = process.env['TREEWARD_TEST_FULL'] === '1';
@@ -28,23 +27,7 @@ const idsOf = (set: string): string[] =>
     .filter((name) => existsSync(join(set, name, 'data_entry.json')))
     .sort();
 
-const runEval = (...args: string[]) => runCommand(evalCommand(), args);
 const runTasks = (...args: string[]) => runCommand(tasksCommand(), args);
-
-/** Runs an evaluation to its end. */
-async function evaluate(
-  format: string,
-  tasks: string,
-  out: string,
-  ...more: string[]
-): Promise<EvaluationSummary> {
-  const { code, stdout, error } = await runEval(format, '--tasks', tasks, '--out', out, '--json', ...more);
-  expect([code, error]).toEqual([0, null]);
-  return JSON.parse(stdout) as EvaluationSummary;
-}
-
-const scoresOf = ({ tasks }: EvaluationSummary): (number | null)[] =>
-  tasks.flatMap(({ runs }) => runs.map(({ score }) => score));
 
 /** The perfect and the idle policy on task sets through a harness, by the real command that does all of it. */
 async function expectPerfectAndNoop(sets: readonly string[], harness: string, out: string): Promise<void> {

@@ -45,9 +45,11 @@ export async function loadSet(format: FormatName, flags: SetFlags): Promise<Task
   if ((flags.tasks === undefined) === (flags.hub === undefined)) {
     throw new TreewardError('CLI_E_TASKS', 'exactly one of --tasks and --hub is needed');
   }
-  const path =
-    flags.tasks ??
-    (await loadHub(flags.hub!, { ...(flags.hubUrl !== undefined && { url: flags.hubUrl }), say }));
+  const hub =
+    flags.hub === undefined
+      ? null
+      : await loadHub(flags.hub, { ...(flags.hubUrl !== undefined && { url: flags.hubUrl }), say });
+  const path = flags.tasks ?? hub!.path;
   // A Harbor task in docker has its own image; otherwise what is on this machine, and its files.
   const inImages =
     format === 'harbor' && parseProvider(flags.provider).provider === 'docker'
@@ -63,7 +65,11 @@ export async function loadSet(format: FormatName, flags: SetFlags): Promise<Task
   const manifest = files && 'manifest' in files ? (files as LoadedPinchbench).manifest : null;
   const { tasks, complete, note } = selectSuite(loaded.tasks, flags.core ? 'core' : flags.suite, manifest);
   return {
-    loaded: { ...loaded, tasks },
+    loaded: {
+      ...loaded,
+      tasks,
+      ...(hub && { set: { name: hub.name, version: hub.revision, licence: hub.licence } }),
+    },
     complete,
     note,
     images: inImages?.images ?? null,
