@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { TreewardError } from '@treeward/base';
 import { coldStartCommand } from './cli/cold-start-command.js';
 import { doctorCommand } from './cli/doctor-command.js';
+import { exportCommand } from './cli/export-command.js';
 import { faultsCommand } from './cli/faults-command.js';
 import { recordCommand } from './cli/record-command.js';
 import { recoverCommand } from './cli/recover-command.js';
@@ -39,7 +40,8 @@ const program = new Command('treeward')
   .addCommand(sweepCommand())
   .addCommand(faultsCommand())
   .addCommand(soakCommand())
-  .addCommand(coldStartCommand());
+  .addCommand(coldStartCommand())
+  .addCommand(exportCommand());
 for (const command of program.commands) {
   command.exitOverride();
   for (const sub of command.commands) sub.exitOverride();

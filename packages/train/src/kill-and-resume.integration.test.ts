@@ -13,6 +13,12 @@ const comparable = (run: string): Metrics[] =>
     Object.fromEntries(Object.entries(line).filter(([name]) => !/^(time|perf)\//.test(name))),
   );
 
+/** The weights after the last step, and the optimizer's moments. */
+const state = (run: string): Buffer[] =>
+  ['model.safetensors', 'optimizer.safetensors'].map((file) =>
+    readFileSync(join(run, 'checkpoints', 'step_000003', file)),
+  );
+
 const rolloutsOfStep = (run: string, step: number): number => {
   const folder = join(run, 'rollouts');
   if (!existsSync(folder)) return 0;
@@ -34,6 +40,7 @@ async function middleOfStepTwo(run: string): Promise<void> {
 describe('killing a process in the middle of a step', () => {
   let base: Awaited<ReturnType<typeof tinyRun>>;
   let expected: Metrics[];
+  let expectedState: Buffer[];
   const runOf = (name: string): string => join(base.directory, name);
   const train = (name: string, ...more: string[]): string[] => [
     'train',
@@ -51,12 +58,13 @@ describe('killing a process in the middle of a step', () => {
     expect(whole.stderr + whole.stdout).toContain('step 3/3');
     expect(whole.code).toBe(0);
     expected = comparable(runOf('whole'));
+    expectedState = state(runOf('whole'));
     expect(expected).toHaveLength(3);
     expect(expected.some((line) => line['optim/grad_norm']! > 0)).toBe(true);
   });
   afterAll(() => rmSync(base.directory, { recursive: true, force: true }));
 
-  it('controller: --resume gives the metrics of the uninterrupted run and sweeps what was left', async () => {
+  it('controller: --resume gives metrics and weights of the uninterrupted run, bit for bit, and sweeps what was left', async () => {
     const run = runOf('controller');
     const { child, done } = startCli(train('controller'));
     await middleOfStepTwo(run);
@@ -65,6 +73,7 @@ describe('killing a process in the middle of a step', () => {
     const resumed = await runCli(['train', '--resume', '--run-dir', run, '--json']);
     expect(resumed.code, resumed.stderr).toBe(0);
     expect(comparable(run)).toEqual(expected);
+    expect(state(run).every((bytes, i) => bytes.equals(expectedState[i]!))).toBe(true);
     expect(leftovers('s000002')).toEqual([]);
     expect(processesWith(run)).toEqual([]);
   });
@@ -83,6 +92,7 @@ describe('killing a process in the middle of a step', () => {
       const outcome = await done;
       expect(outcome.code, outcome.stderr).toBe(0);
       expect(comparable(run)).toEqual(expected);
+      expect(state(run).every((bytes, i) => bytes.equals(expectedState[i]!))).toBe(true);
       const again = await runCli(['train', '--resume', '--run-dir', run, '--json']);
       expect(again.code, again.stderr).toBe(0);
       expect(comparable(run)).toEqual(expected);
