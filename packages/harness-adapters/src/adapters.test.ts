@@ -87,11 +87,26 @@ describe('what a task may ask for', () => {
     ['pi', { mcpServers: [server] }, 'mcpServers'],
     ['agent-loop', { mcpServers: [server] }, 'mcpServers'],
     ['agent-loop', { resume: true }, 'resume'],
+    ['agent-loop', { thinking: 'high' }, 'thinking'],
   ] as const)('%s refuses what it cannot do: %o', async (name, more, field) => {
     await expect(given(name, more)).rejects.toMatchObject({
       code: 'HARNESS_E_UNSUPPORTED',
       data: { harness: name, field },
     });
+  });
+
+  it.each([
+    ['claude-code', '10000'],
+    ['codex', 'model_reasoning_effort="medium"'],
+    ['pi', '--thinking\nmedium'],
+    ['openclaw', '--thinking\nmedium'],
+    ['openclaw-gateway', '--thinking\nmedium'],
+    ['opencode', '"reasoningEffort":"medium"'],
+  ])('%s is told how much to think', async (name, told) => {
+    expect(await given(name, { thinking: 'medium' })).toContain(told);
+    expect(await given(name, { thinking: 'off' })).toBe(await given(name, {}));
+    expect(adapterByName(name).thinks).toBe(true);
+    expect(await given(name, {})).not.toContain(told);
   });
 
   it.each(['claude-code', 'codex', 'opencode', 'openclaw'])(

@@ -10,6 +10,7 @@ export type {
   ToolVerb,
 } from './types.js';
 export { adapterByName, adapters, registerAdapter, requireInstalled } from './registry.js';
+export { THINKING_LEVELS, type ThinkingLevel } from './thinking.js';
 export { toolCall } from './tool-call.js';
 export { harnessCache } from './cache.js';
 export { canonicaliser, type CanonicalRules } from './canonical/canonicaliser.js';

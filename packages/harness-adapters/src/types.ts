@@ -1,6 +1,7 @@
 import type { DialectName, Message, ToolSpec } from '@treeward/messages';
 import type { Mount, RunOptions, SandboxLimits, SandboxProvider, SandboxSession } from '@treeward/sandbox';
 import type { Identity, TranscriptAgent } from '@treeward/telemetry';
+import type { ThinkingLevel } from './thinking.js';
 
 /** The four things a demonstrator can do; each harness has its own names for them. */
 export type ToolVerb = 'read' | 'write' | 'edit' | 'exec';
@@ -47,6 +48,11 @@ export interface HarnessTask {
    * @default 'small'
    */
   tools?: 'small' | 'all';
+  /**
+   * What the harness asks of the model in each request; whether the model thinks is up to what serves it.
+   * @default 'off'
+   */
+  thinking?: ThinkingLevel;
   /** Goes on with the conversation that the same rollout's last run left in its HOME. @default false */
   resume?: boolean;
 }
@@ -79,6 +85,8 @@ export interface HarnessAdapter {
   readonly tools: Readonly<Record<ToolVerb, ToolNames>>;
   /** Asks, without tools and beside its first request, for a title: who plays prepared replies must answer that too. */
   readonly asksTitle?: true;
+  /** Has a setting for how much the model thinks: `HarnessTask.thinking`. */
+  readonly thinks?: true;
   readonly limits: Partial<SandboxLimits>;
   /** Bytes that it comes to at most in an ordinary rollout, well below its limit: so many are run at once. @default half the limit */
   readonly usualMemory?: number;

@@ -1,15 +1,15 @@
 import { TreewardError } from '@treeward/base';
+import { thinkingOf } from './thinking.js';
 import type { HarnessTask, McpServer } from './types.js';
 
 /** @throws TreewardError HARNESS_E_UNSUPPORTED naming the field of the task that this harness cannot follow */
 export function refuse(
   harness: string,
   task: HarnessTask | undefined,
-  fields: readonly ('mcpServers' | 'resume')[],
+  fields: readonly (keyof typeof WHAT)[],
 ): void {
   for (const field of fields) {
-    const asked = field === 'mcpServers' ? (task?.mcpServers?.length ?? 0) > 0 : task?.resume === true;
-    if (!asked) continue;
+    if (!ASKED[field](task)) continue;
     throw new TreewardError('HARNESS_E_UNSUPPORTED', `the harness ${harness} has no ${WHAT[field]}`, {
       data: { harness, field },
       hints: [`leave ${field} out, or take claude-code`],
@@ -17,7 +17,17 @@ export function refuse(
   }
 }
 
-const WHAT = { mcpServers: 'MCP servers', resume: 'way to go on with an earlier conversation' } as const;
+const WHAT = {
+  mcpServers: 'MCP servers',
+  resume: 'way to go on with an earlier conversation',
+  thinking: 'setting for how much a model thinks',
+} as const;
+
+const ASKED: Readonly<Record<keyof typeof WHAT, (task: HarnessTask | undefined) => boolean>> = {
+  mcpServers: (task) => (task?.mcpServers?.length ?? 0) > 0,
+  resume: (task) => task?.resume === true,
+  thinking: (task) => thinkingOf(task) !== null,
+};
 
 /**
  * The task's MCP servers.

@@ -145,6 +145,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       prompt: task.query,
       maxTurns: spec.limits.maxTurns,
       ...(task.mcp && { mcpServers: task.mcp.servers }),
+      ...(spec.thinking && { thinking: spec.thinking }),
     };
     await adapter.prepare(sandbox.session(), endpoint, harnessTask);
     const states = spec.gradeStates ? new WorkspaceStates(sandbox, statesCopy) : null;

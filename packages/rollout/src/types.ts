@@ -1,3 +1,4 @@
+import type { ThinkingLevel } from '@treeward/harness-adapters';
 import type { SandboxTier } from '@treeward/sandbox';
 import type { FaultKind } from './faults.js';
 import type { TaskMcp } from './task-mcp.js';
@@ -35,6 +36,8 @@ export interface RolloutSpec {
   /** Whose temperature, top-p and top-k count: these, or the harness's own where it sends some. @default 'config' */
   samplingFrom?: 'config' | 'request';
   limits: { wallMs: number; maxTurns: number; maxTokens: number };
+  /** What the harness asks of the model; the engine samples as it does. @default off */
+  thinking?: ThinkingLevel;
   labels: Record<string, string>;
   /** Also grade the workspace as each call found it (`RolloutResult.states`). @default false */
   gradeStates?: boolean;

@@ -207,6 +207,7 @@ function specOf(task: WrittenTask, run: number, options: EvaluateOptions): Rollo
     group: taskName(task.id),
     seed: `${identity.seed}/${rolloutId}`,
     sampling: identity.sampling,
+    ...(identity.thinking && { thinking: identity.thinking }),
     limits: { wallMs: (task.timeoutSeconds ?? timeoutSeconds) * 1000 * timeoutMultiplier, ...limits },
     labels: { eval: identity.format, run: String(run + 1) },
   };
@@ -220,7 +221,7 @@ function claimFolder(out: RunFolder, identity: EvaluationIdentity): void {
     return;
   }
   const before = readJson<Record<string, unknown>>(out.config);
-  const key = Object.keys(identity).find((name) => {
+  const key = Object.keys({ ...before, ...identity }).find((name) => {
     // A judge may be added or changed later: what it has judged is kept apart by its name in the cache and the grade.
     if (name === 'judge' || name === 'label' || name === 'missingSide' || name === 'slots') return false;
     return JSON.stringify(before[name]) !== JSON.stringify(identity[name as keyof EvaluationIdentity]);

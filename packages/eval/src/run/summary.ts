@@ -1,3 +1,4 @@
+import type { ThinkingLevel } from '@treeward/harness-adapters';
 import type { ScoreSummary } from '../statistics/summarise.js';
 import type { Agreement } from '../statistics/agreement.js';
 import type { FormatName, TaskProblem } from '../types.js';
@@ -15,6 +16,8 @@ export interface EvaluationIdentity {
   label: string;
   seed: string;
   sampling: { temperature: number; topP: number; topK: number; maxTokens: number };
+  /** What the harness asks of the model; absent: nothing. */
+  thinking?: ThinkingLevel;
   judge: string | null;
   missingSide: 'renormalise' | 'zero';
   slots: 'full' | 'released';

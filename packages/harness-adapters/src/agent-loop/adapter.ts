@@ -39,7 +39,7 @@ export const agentLoop: HarnessAdapter = {
   },
 
   command(sandbox, installed, task, endpoint) {
-    refuse('agent-loop', task, ['mcpServers', 'resume']);
+    refuse('agent-loop', task, ['mcpServers', 'resume', 'thinking']);
     return {
       argv: [nodeMount().argv0, installed.entry],
       run: {

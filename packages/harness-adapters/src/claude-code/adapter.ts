@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { modulesOf, packageVersion } from '../cache.js';
 import { sessionUuid } from '../session-id.js';
+import { thinkingOf } from '../thinking.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter, McpServer } from '../types.js';
 import { mcpServersOf } from '../unsupported.js';
@@ -12,9 +13,13 @@ import { parseClaudeTranscript } from './transcript.js';
 const PIN = '2.1.332';
 const INSIDE = '/opt/harness/claude-code';
 
+/** Tokens of thinking, as its own levels have them. */
+const THINKING_TOKENS = { minimal: 1024, low: 4000, medium: 10_000, high: 31_999 } as const;
+const REPLY_TOKENS = 2048;
+
 /**
  * Less of what a rollout cannot use (update checks, telemetry, memory, git advice), so that runs are alike and a request is
- * 13 KB. `no betas` and `no tool search` keep all tools in the request; thinking blocks are off.
+ * 13 KB. `no betas` and `no tool search` keep all tools in the request.
  */
 const QUIET = {
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
@@ -24,8 +29,6 @@ const QUIET = {
   DISABLE_BUG_COMMAND: '1',
   CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: '1',
   ENABLE_TOOL_SEARCH: 'false',
-  MAX_THINKING_TOKENS: '0',
-  CLAUDE_CODE_MAX_OUTPUT_TOKENS: '2048',
   CLAUDE_CODE_DISABLE_AUTO_MEMORY: '1',
   CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS: '1',
   CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
@@ -44,6 +47,7 @@ export const claudeCode: HarnessAdapter = {
     edit: { tool: 'Edit', arguments: ['file_path', 'old_string', 'new_string'] },
     exec: { tool: 'Bash', arguments: ['command'] },
   },
+  thinks: true,
   limits: { memory: 1024 ** 3 },
   usualMemory: 320 * 1024 ** 2, // 93 MiB more of the machine's for each of 32, 235 MiB resident
 
@@ -63,6 +67,8 @@ export const claudeCode: HarnessAdapter = {
   },
 
   command(sandbox, installed, task, endpoint) {
+    const level = thinkingOf(task);
+    const thinking = level === null ? 0 : THINKING_TOKENS[level];
     return {
       argv: [
         installed.entry,
@@ -85,6 +91,10 @@ export const claudeCode: HarnessAdapter = {
           TERM: 'dumb',
           LANG: 'C.UTF-8',
           CLAUDE_CODE_MAX_RETRIES: '6',
+          MAX_THINKING_TOKENS: String(thinking),
+          // Otherwise it leaves the amount to a model that it does not know.
+          ...(thinking > 0 && { CLAUDE_CODE_DISABLE_ADAPTIVE_THINKING: '1' }),
+          CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(REPLY_TOKENS + thinking), // thinking counts as output
           ANTHROPIC_BASE_URL: endpoint.baseUrl,
           ANTHROPIC_API_KEY: endpoint.key,
           ANTHROPIC_CUSTOM_HEADERS: `x-rollout-id:${endpoint.rolloutId}`,

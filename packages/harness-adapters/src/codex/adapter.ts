@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { modulesOf, packageVersion } from '../cache.js';
 import { editCommand, execCommand, readCommand, writeCommand } from '../shell-verbs.js';
+import { thinkingOf } from '../thinking.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter, ToolNames } from '../types.js';
 import { mcpServersOf } from '../unsupported.js';
 import { canonicaliseCodex } from './canonicalise.js';
-import { codexConfig, mcpOptions, SMALL_TOOLS } from './config.js';
+import { codexConfig, mcpOptions, SMALL_TOOLS, thinkingOptions } from './config.js';
 import { identifyCodex } from './identify.js';
 import { parseCodexTranscript } from './transcript.js';
 
@@ -31,6 +32,7 @@ export const codex: HarnessAdapter = {
     edit: shell(editCommand),
     exec: shell(execCommand),
   },
+  thinks: true,
   limits: { memory: 1024 ** 3 },
 
   async detect() {
@@ -59,6 +61,7 @@ export const codex: HarnessAdapter = {
         '--dangerously-bypass-approvals-and-sandbox',
         ...(task.tools === 'all' ? [] : SMALL_TOOLS),
         ...mcpOptions(mcpServersOf(task)),
+        ...thinkingOptions(thinkingOf(task)),
         '-', // the prompt comes by stdin: it may start with a dash and be long
       ],
       run: {

@@ -58,5 +58,11 @@ export const mcpOptions = (servers: readonly McpServer[]): string[] =>
     return ['-c', `mcp_servers.${name}={${fields.join(',')}}`];
   });
 
+/** To a model that it does not know it sends no effort unless it is told that the model takes one. */
+export const thinkingOptions = (level: string | null): string[] =>
+  level === null
+    ? []
+    : ['-c', `model_reasoning_effort=${toml(level)}`, '-c', 'model_supports_reasoning_summaries=true'];
+
 /** A basic string of TOML: JSON's escapes are a part of it. */
 const toml = (value: string): string => JSON.stringify(value);

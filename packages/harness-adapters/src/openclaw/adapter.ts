@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { modulesOf, packageVersion } from '../cache.js';
 import { sessionUuid } from '../session-id.js';
+import { thinkingOf } from '../thinking.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter } from '../types.js';
 import { canonicaliseOpenclaw } from './canonicalise.js';
@@ -43,6 +44,7 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
       edit: { tool: 'edit', arguments: ['path', 'edits.0.oldText', 'edits.0.newText'] },
       exec: { tool: 'exec', arguments: ['command'] },
     },
+    thinks: true,
     limits: { memory: (gateway ? 2.5 : 1.5) * 1024 ** 3 },
     // 293 MiB more of the machine's for each of 25, 350 MiB resident.
     ...(!gateway && { usualMemory: 384 * 1024 ** 2 }),
@@ -103,6 +105,7 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
 
     command(sandbox, installed, task, endpoint) {
       const start = startOptions(installed, RESOLUTIONS_INSIDE);
+      const level = thinkingOf(task);
       const launcher = [`${INSIDE}/gateway-run.mjs`, String(GATEWAY_PORT)];
       return {
         argv: [
@@ -114,6 +117,7 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
           ...(gateway ? [] : ['--local']),
           // The same id goes on with the same conversation: `task.resume` needs no more.
           ...['--session-id', sessionUuid(endpoint.rolloutId)],
+          ...(level === null ? [] : ['--thinking', level]),
           `--message=${task.prompt}`, // one word: a prompt may start with a dash
         ],
         run: {

@@ -1,3 +1,4 @@
+import { THINKING_LEVELS, thinkingOf } from '../thinking.js';
 import type { Endpoint, HarnessTask } from '../types.js';
 import { mcpServersOf } from '../unsupported.js';
 
@@ -16,6 +17,7 @@ export function openclawConfig(
   endpoint: Endpoint,
   task: HarnessTask | undefined,
 ): Record<string, unknown> {
+  const thinks = thinkingOf(task) !== null;
   const servers = mcpServersOf(task).map(({ name, command, args, env }) => [
     name,
     { command, args, ...(env && { env }) },
@@ -42,7 +44,14 @@ export function openclawConfig(
             {
               id: 'policy',
               name: 'policy',
-              reasoning: false,
+              reasoning: thinks,
+              // Of an endpoint that it does not know it assumes that it takes no effort.
+              ...(thinks && {
+                compat: {
+                  supportsReasoningEffort: true,
+                  supportedReasoningEfforts: THINKING_LEVELS.filter((level) => level !== 'off'),
+                },
+              }),
               input: ['text'],
               cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
               contextWindow: 65536,

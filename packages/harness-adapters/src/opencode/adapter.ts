@@ -21,6 +21,7 @@ export const opencode: HarnessAdapter = {
     exec: { tool: 'bash', arguments: ['command'] },
   },
   asksTitle: true,
+  thinks: true,
   limits: { memory: 2 * 1024 ** 3 },
 
   async detect() {

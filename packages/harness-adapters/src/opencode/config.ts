@@ -1,3 +1,4 @@
+import { thinkingOf } from '../thinking.js';
 import type { Endpoint, HarnessTask } from '../types.js';
 import { mcpServersOf } from '../unsupported.js';
 
@@ -6,6 +7,7 @@ const EXTRAS = ['glob', 'grep', 'skill', 'task', 'todowrite', 'webfetch'];
 
 /** opencode's JSON config: one provider, our endpoint; no sharing, no update, nobody to ask for permission. */
 export function opencodeConfig(endpoint: Endpoint, task: HarnessTask): Record<string, unknown> {
+  const level = thinkingOf(task);
   const servers = mcpServersOf(task).map(({ name, command, args, env }) => [
     name,
     { type: 'local', command: [command, ...args], enabled: true, ...(env && { environment: env }) },
@@ -33,7 +35,13 @@ export function opencodeConfig(endpoint: Endpoint, task: HarnessTask): Record<st
           headers: { 'x-rollout-id': endpoint.rolloutId },
           timeout: false,
         },
-        models: { policy: { name: 'policy', limit: { context: 65536, output: 4096 } } },
+        models: {
+          policy: {
+            name: 'policy',
+            limit: { context: 65536, output: 4096 },
+            ...(level !== null && { reasoning: true, options: { reasoningEffort: level } }),
+          },
+        },
       },
     },
     enabled_providers: ['treeward'],

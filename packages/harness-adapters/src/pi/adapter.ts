@@ -5,6 +5,7 @@ import { modulesOf, packageVersion } from '../cache.js';
 import { canonicaliser } from '../canonical/canonicaliser.js';
 import { jsonLines } from '../transcripts/lines.js';
 import { treeJsonlEntries } from '../transcripts/tree-jsonl.js';
+import { thinkingOf } from '../thinking.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter } from '../types.js';
 import { refuse } from '../unsupported.js';
@@ -24,6 +25,7 @@ export const pi: HarnessAdapter = {
     edit: { tool: 'edit', arguments: ['path', 'edits.0.oldText', 'edits.0.newText'] },
     exec: { tool: 'bash', arguments: ['command'] },
   },
+  thinks: true,
   limits: { memory: 1024 ** 3 },
 
   async detect() {
@@ -37,13 +39,14 @@ export const pi: HarnessAdapter = {
     };
   },
 
-  async prepare(sandbox, endpoint) {
+  async prepare(sandbox, endpoint, task) {
+    const thinks = thinkingOf(task) !== null;
     const provider = {
       baseUrl: `${endpoint.baseUrl}/v1`,
       api: 'openai-completions',
       apiKey: endpoint.key,
       headers: { 'x-rollout-id': endpoint.rolloutId },
-      models: [{ id: 'policy', contextWindow: 65536, maxTokens: 4096 }],
+      models: [{ id: 'policy', contextWindow: 65536, maxTokens: 4096, ...(thinks && { reasoning: true }) }],
     };
     const models = { providers: { treeward: provider } };
     await sandbox.write(`${sandbox.home}/.pi/agent/models.json`, JSON.stringify(models, null, 1));
@@ -51,6 +54,7 @@ export const pi: HarnessAdapter = {
 
   command(sandbox, installed, task) {
     refuse('pi', task, ['mcpServers']);
+    const level = thinkingOf(task);
     return {
       argv: [
         nodeMount().argv0,
@@ -58,6 +62,7 @@ export const pi: HarnessAdapter = {
         '--print',
         ...['--provider', 'treeward'],
         ...['--model', 'policy'],
+        ...(level === null ? [] : ['--thinking', level]),
         ...(task.resume ? ['--continue'] : []),
         // Nothing that lies in a workspace changes how the harness behaves.
         ...['--no-extensions', '--no-skills', '--no-prompt-templates', '--no-themes', '--no-context-files'],

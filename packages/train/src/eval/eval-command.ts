@@ -23,7 +23,7 @@ import { compareCommand } from './compare-command.js';
 import { COMMAND_OF } from './formats.js';
 import { judgeOf, priceFlag, type JudgeFlags } from './judge-flags.js';
 import { matrixCommand } from './matrix-command.js';
-import { addPinchbenchFlags, engineOf, type PinchbenchFlags } from './pinchbench-flags.js';
+import { addPinchbenchFlags, engineOf, thinkingFlag, type PinchbenchFlags } from './pinchbench-flags.js';
 import { policyFlag } from './policy-flag.js';
 import { loadSet, sandboxesOf, type SetFlags } from './task-set.js';
 
@@ -139,6 +139,7 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
     numberFlag(flag, text, { min, integer: true });
   const runs = count('--runs', flags.runs);
   const judge = judgeOf(flags, out.root);
+  const thinking = thinkingFlag(flags.thinking, flags.harness);
   const identity: EvaluationIdentity = {
     format,
     tasks: flags.tasks === undefined ? `hub:${flags.hub}` : resolve(flags.tasks),
@@ -153,11 +154,16 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
       topK: 0,
       maxTokens: count('--max-tokens', flags.maxTokens),
     },
+    ...(thinking && { thinking }),
     judge: judge?.name ?? null,
     missingSide: flags.missingSide,
     slots: flags.slots,
   };
   for (const { message } of loaded.problems) process.stderr.write(`warning: ${message}\n`);
+  if (thinking)
+    process.stderr.write(
+      `warning: --thinking ${thinking} is what the harness asks for; the engine ${identity.engine} is not told\n`,
+    );
   const unjudged = judge ? 0 : loaded.tasks.filter(({ grading }) => grading.type !== 'automated').length;
   if (unjudged > 0)
     process.stderr.write(

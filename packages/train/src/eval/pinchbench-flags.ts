@@ -1,11 +1,12 @@
 import { Option, type Command } from 'commander';
 import { TreewardError } from '@treeward/base';
+import { adapterByName, adapters, THINKING_LEVELS, type ThinkingLevel } from '@treeward/harness-adapters';
 
 export interface PinchbenchFlags {
   engine: string;
   label?: string;
   model?: string;
-  thinking?: string;
+  thinking?: ThinkingLevel;
 }
 
 /** The flags of PinchBench's own tool that the other formats have no use for. */
@@ -16,9 +17,10 @@ export const addPinchbenchFlags = (command: Command): Command =>
       'as PinchBench names it: anthropic/…, openai/… or openrouter/…; instead of --engine',
     )
     .addOption(
-      new Option('--thinking <level>', 'only off: adapters have no such setting').choices([
-        ...['off', 'minimal', 'low', 'medium', 'high'],
-      ]),
+      new Option(
+        '--thinking <level>',
+        'how much thinking the harness asks of the model; what serves it decides',
+      ).choices(THINKING_LEVELS),
     )
     .option('--no-fail-fast', "go on although a task of the manifest's run_first scored 0");
 
@@ -28,18 +30,20 @@ const SERVICES: Readonly<Record<string, string>> = {
   openrouter: 'https://openrouter.ai/api/v1',
 };
 
-/** What `--engine` would be: its own value, or what `--model` says. @throws TreewardError CLI_E_MODEL, CLI_E_THINKING */
-export function engineOf({ engine, model, thinking }: PinchbenchFlags): string {
-  if (thinking !== undefined && thinking !== 'off') {
-    throw new TreewardError(
-      'CLI_E_THINKING',
-      `--thinking ${thinking}: no harness is run with thinking here`,
-      {
-        data: { field: '--thinking' },
-        hints: ['adapters have no such setting: leave it out, or say off'],
-      },
-    );
-  }
+/** The level that the harness is to ask for; null for none. @throws TreewardError CLI_E_THINKING where it has no such setting */
+export function thinkingFlag(level: ThinkingLevel | undefined, harness: string): ThinkingLevel | null {
+  if (level === undefined || level === 'off') return null;
+  if (adapterByName(harness).thinks) return level;
+  const able = adapters.filter(({ thinks }) => thinks).map(({ name }) => name);
+  throw new TreewardError(
+    'CLI_E_THINKING',
+    `--thinking ${level}: the harness ${harness} has no setting for how much a model thinks`,
+    { data: { field: '--thinking', harness }, hints: [`these have: ${able.join(', ')}`, 'or say off'] },
+  );
+}
+
+/** What `--engine` would be: its own value, or what `--model` says. @throws TreewardError CLI_E_MODEL */
+export function engineOf({ engine, model }: PinchbenchFlags): string {
   if (model === undefined) return engine;
   const [, provider, name] = /^([\w-]+)\/(.+)$/.exec(model) ?? [];
   // With an engine of its own the name is what results call it.
