@@ -74,7 +74,7 @@ export {
   type SwigluGradients,
   type SwigluInput,
 } from './swiglu.js';
-export { tensorflowOperatorsPath } from './tensorflow-path.js';
+export { tensorflowGpuOperatorsPath, tensorflowOperatorsPath } from './tensorflow-path.js';
 export {
   treeAttention,
   treeAttentionAsync,

@@ -26,9 +26,13 @@ inline void check(cudaError_t error, const char* file, int line) {
 }
 #define CU_CHECK(call) ::treeward::cuda::check((call), __FILE__, __LINE__)
 
+// Nothing to do is no error: callers need not tell empty inputs apart.
+inline bool isEmpty(dim3 grid) { return grid.x == 0 || grid.y == 0 || grid.z == 0; }
+
 #ifdef __CUDACC__
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream, A... arguments) {
+  if (isEmpty(grid)) return;
   // Above 48 KiB a kernel has to ask; cheap enough to do before every launch.
   if (shared > 48 * 1024) {
     CU_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
@@ -39,6 +43,7 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared, cud
 #else
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared, cudaStream_t, A... arguments) {
+  if (isEmpty(grid)) return;
   if (shared > 227 * 1024) fibers::fail("more than 227 KiB of shared memory");
   fibers::run({grid, block, shared, false}, [&] { kernel(static_cast<P>(arguments)...); });
 }

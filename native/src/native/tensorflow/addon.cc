@@ -1,13 +1,13 @@
 // Loading this file registers Treeward's operators with the TensorFlow of the process (tfjs-node's: load that first, so that
-// its library is the one that is found). Exports `threads`, what an operator uses at most. Registration happens once per
-// process, also when worker threads load the file again; when it failed every load throws the reason.
+// its library is the one that is found); as part of the GPU library, their kernels for the GPU. Exports `threads`, what an
+// operator uses at most of the CPU. Registration happens once per process, also when worker threads load the file again; when it
+// failed every load throws the reason.
 #include <node_api.h>
 
 #include <mutex>
 #include <string>
 
 #include "common/parallel.h"
-#include "tensorflow/call.h"
 #include "tensorflow/define.h"
 
 namespace {
@@ -17,13 +17,7 @@ const std::string& registration() {
   static std::once_flag once;
   std::call_once(once, [] {
     try {
-      treeward::tensorflow::defineTreeAttention();
-      treeward::tensorflow::defineLinearLogprob();
-      treeward::tensorflow::defineMatMul();
-      treeward::tensorflow::defineRmsNorm();
-      treeward::tensorflow::defineRope();
-      treeward::tensorflow::defineSwiglu();
-      treeward::tensorflow::defineAdamw();
+      treeward::tensorflow::defineOperators();
     } catch (const std::exception& error) {
       failure = error.what();
     }

@@ -1,13 +1,7 @@
-// One execution of an operator through TensorFlow's C kernel API: inputs with their shapes, outputs, refusals. Everything that
-// goes wrong inside `execute` becomes a TF_Status, which tfjs throws as an Error; nothing ends the process.
+// One execution of an operator, whichever of TensorFlow's interfaces it came through: c_api/ (CPU) or tensorflow_gpu/. Operators
+// see no TensorFlow type, so that both are built from the same sources, and refuse the same arguments in the same words.
 #pragma once
-#include <tensorflow/c/kernels.h>
-#include <tensorflow/c/tf_status.h>
-#include <tensorflow/c/tf_tensor.h>
-
-#include <cstdint>
-#include <functional>
-#include <memory>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,59 +10,59 @@
 
 namespace treeward::tensorflow {
 
-struct StatusDeleter {
-  void operator()(TF_Status* status) const { TF_DeleteStatus(status); }
-};
-using StatusPointer = std::unique_ptr<TF_Status, StatusDeleter>;
+using Shape = std::vector<std::size_t>;
 
 // An argument that cannot be computed with.
 struct Refusal : std::runtime_error {
-  TF_Code code;
-  Refusal(TF_Code c, const std::string& message) : std::runtime_error(message), code(c) {}
-};
-
-// Throws what TensorFlow itself reports.
-void check(const TF_Status* status);
-
-struct TensorDeleter {
-  void operator()(TF_Tensor* tensor) const { TF_DeleteTensor(tensor); }
+  using std::runtime_error::runtime_error;
 };
 
 class Input {
  public:
-  Input(TF_OpKernelContext* context, int index, const char* name);
-  const char* name() const { return name_; }
-  std::size_t rank() const { return static_cast<std::size_t>(TF_NumDims(tensor_.get())); }
-  std::size_t dim(std::size_t axis) const { return static_cast<std::size_t>(TF_Dim(tensor_.get(), static_cast<int>(axis))); }
-  std::size_t size() const { return static_cast<std::size_t>(TF_TensorElementCount(tensor_.get())); }
-  // The operator's definition fixes every type, so TensorFlow has checked it.
+  Input(const char* name, Shape shape, const void* data) : name_(name), shape_(std::move(shape)), data_(data) {}
+  const Shape& shape() const { return shape_; }
+  std::size_t rank() const { return shape_.size(); }
+  std::size_t dim(std::size_t axis) const { return shape_[axis]; }
+  std::size_t size() const;
+  // In the device's memory, or the host's for those that the operator's definition names. The definition fixes every type, so
+  // TensorFlow has checked it.
   template <class T>
   const T* data() const {
-    return static_cast<const T*>(TF_TensorData(tensor_.get()));
+    return static_cast<const T*>(data_);
   }
   // @throws Refusal unless the tensor has exactly these sizes
-  void requireShape(const std::vector<std::size_t>& want) const;
+  void requireShape(const Shape& want) const;
   void requireRank(std::size_t want) const;
-  std::vector<std::int64_t> shape() const;
-  std::vector<std::size_t> sizes() const;
-  std::string shapeText() const;
 
  private:
   const char* name_;
-  std::unique_ptr<TF_Tensor, TensorDeleter> tensor_;
+  Shape shape_;
+  const void* data_;
 };
 
-// Holds an output until the operator ends.
-class Output {
+// Pointers to inputs and outputs are good until the call ends.
+class Call {
  public:
-  Output(TF_OpKernelContext* context, int index, const std::vector<std::int64_t>& shape);
-  float* data() const { return static_cast<float*>(TF_TensorData(tensor_.get())); }
+  virtual int inputs() const = 0;
+  virtual Input input(int index, const char* name) = 0;
+  virtual float* output(int index, const Shape& shape) = 0;
 
- private:
-  std::unique_ptr<TF_Tensor, TensorDeleter> tensor_;
+ protected:
+  ~Call() = default;
 };
 
-// Runs `work` and hands a refusal, a failed status or any exception to TensorFlow.
-void execute(TF_OpKernelContext* context, const std::function<Status()>& work);
+// What was wrong, in one line.
+std::string describe(const Status& status);
+
+// An operator's attributes, when its kernel is made.
+class Attributes {
+ public:
+  virtual float number(const char* name) const = 0;
+  virtual int integer(const char* name) const = 0;
+  virtual bool flag(const char* name) const = 0;
+
+ protected:
+  ~Attributes() = default;
+};
 
 }  // namespace treeward::tensorflow

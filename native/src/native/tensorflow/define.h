@@ -1,43 +1,48 @@
-// Registering an operator and its CPU kernel.
+// Registering an operator and its kernel.
 #pragma once
-#include <tensorflow/c/kernels.h>
-#include <tensorflow/c/ops.h>
-
 #include <initializer_list>
+#include <memory>
+
+#include "tensorflow/call.h"
 
 namespace treeward::tensorflow {
+
+// An operator with certain attributes.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual Status run(Call& call) const = 0;
+};
+
+template <class K>
+std::unique_ptr<Kernel> make(const Attributes& attributes) {
+  return std::make_unique<K>(attributes);
+}
+
+// The shape of an input, or its first `rank` dimensions.
+struct LikeInput {
+  int index;
+  int rank = -1;
+};
 
 struct Definition {
   const char* name;
   std::initializer_list<const char*> attributes;  // "scale: float"
   std::initializer_list<const char*> inputs;      // "query: float"
   std::initializer_list<const char*> outputs;
-  void (*shapes)(TF_ShapeInferenceContext*, TF_Status*);
-  void* (*create)(TF_OpKernelConstruction*);  // may be null; what it returns is the first argument of the others
-  void (*compute)(void*, TF_OpKernelContext*);
-  void (*destroy)(void*);
+  // Names of inputs whose values are checked or read before the kernel starts: they lie in the host's memory, on any device.
+  std::initializer_list<const char*> hostInputs;
+  std::initializer_list<LikeInput> shapes;  // of the outputs; empty where they depend on which optional inputs come
+  std::unique_ptr<Kernel> (*make)(const Attributes&);
 };
 
-// @throws Refusal with TensorFlow's reason
+// c_api/define.cc: the operator, and its kernel for the CPU. tensorflow_gpu/define.cc: another kernel for that operator.
+//
+// @throws std::exception with TensorFlow's reason
 void define(const Definition& definition);
 
-// Output `output` has the first `rank` dimensions of input `input`; all of them by default.
-void shapeLike(TF_ShapeInferenceContext* context, int output, int input, TF_Status* status, int rank = -1);
-
-// A shape function: output i is shaped as input `Inputs[i]`.
-template <int... Inputs>
-void shapesLike(TF_ShapeInferenceContext* context, TF_Status* status) {
-  int output = 0;
-  (shapeLike(context, output++, Inputs, status), ...);
-}
-
-// For operators whose outputs' shapes depend on which optional inputs come.
-void unknownShapes(TF_ShapeInferenceContext* context, TF_Status* status);
-
-// Attributes. On an error the construction is told and 0 comes back.
-float floatAttribute(TF_OpKernelConstruction* construction, const char* name);
-int intAttribute(TF_OpKernelConstruction* construction, const char* name);
-bool boolAttribute(TF_OpKernelConstruction* construction, const char* name);
+// All operators of this library.
+void defineOperators();
 
 // The operators, one function per file.
 void defineTreeAttention();

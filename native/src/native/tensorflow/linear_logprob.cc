@@ -1,7 +1,5 @@
 // TreewardLinearLogprob and its gradient: kernels/linear_logprob on TensorFlow's tensors, without a copy.
-#include "kernels/linear_logprob/linear_logprob.h"
-
-#include "tensorflow/call.h"
+#include "tensorflow/compute.h"
 #include "tensorflow/define.h"
 
 namespace treeward::tensorflow {
@@ -12,11 +10,14 @@ struct Operands {
   Input hidden, weight, chosen, inverseTemperature;
   std::vector<Input> bias;
 
-  Operands(TF_OpKernelContext* context, int first)
-      : hidden(context, 0, "hidden"), weight(context, 1, "weight"), chosen(context, 2, "chosen"), inverseTemperature(context, 3, "inverse_temperature") {
-    const int given = TF_NumInputs(context) - first;
-    if (given > 1) throw Refusal(TF_INVALID_ARGUMENT, "bias must hold one tensor, or nothing");
-    if (given == 1) bias.emplace_back(context, first, "bias");
+  Operands(Call& call, int first)
+      : hidden(call.input(0, "hidden")),
+        weight(call.input(1, "weight")),
+        chosen(call.input(2, "chosen")),
+        inverseTemperature(call.input(3, "inverse_temperature")) {
+    const int given = call.inputs() - first;
+    if (given > 1) throw Refusal("bias must hold one tensor, or nothing");
+    if (given == 1) bias.push_back(call.input(first, "bias"));
   }
 
   LinearLogprobInput read() const {
@@ -39,27 +40,30 @@ struct Operands {
   }
 };
 
-void forward(void*, TF_OpKernelContext* context) {
-  execute(context, [&] {
-    const Operands x(context, 4);
+struct Forward : Kernel {
+  explicit Forward(const Attributes&) {}
+  Status run(Call& call) const override {
+    const Operands x(call, 4);
     const LinearLogprobInput in = x.read();
-    const std::vector<std::int64_t> shape = x.chosen.shape();
-    const Output logp(context, 0, shape), entropy(context, 1, shape), lse(context, 2, shape);
-    return linearLogprobCpu(in, {logp.data(), entropy.data(), lse.data()});
-  });
-}
+    const Shape& shape = x.chosen.shape();
+    float *logp = call.output(0, shape), *entropy = call.output(1, shape), *lse = call.output(2, shape);
+    return compute(call, in, LinearLogprobOutput{logp, entropy, lse});
+  }
+};
 
-void backward(void*, TF_OpKernelContext* context) {
-  execute(context, [&] {
-    const Operands x(context, 8);
+struct Backward : Kernel {
+  explicit Backward(const Attributes&) {}
+  Status run(Call& call) const override {
+    const Operands x(call, 8);
     const LinearLogprobInput in = x.read();
-    const Input lse(context, 4, "lse"), entropy(context, 5, "entropy"), gradLogp(context, 6, "grad_logp"), gradEntropy(context, 7, "grad_entropy");
+    const Input lse = call.input(4, "lse"), entropy = call.input(5, "entropy"), gradLogp = call.input(6, "grad_logp"),
+                gradEntropy = call.input(7, "grad_entropy");
     for (const Input* input : {&lse, &entropy, &gradLogp, &gradEntropy}) input->requireShape({in.tokens});
-    const Output gradHidden(context, 0, x.hidden.shape()), gradWeight(context, 1, x.weight.shape());
-    return linearLogprobBackwardCpu(in, {gradLogp.data<float>(), gradEntropy.data<float>(), lse.data<float>(), entropy.data<float>(), gradHidden.data(),
-                                         gradWeight.data()});
-  });
-}
+    float *gradHidden = call.output(0, x.hidden.shape()), *gradWeight = call.output(1, x.weight.shape());
+    return compute(call, in,
+                   LinearLogprobGradient{gradLogp.data<float>(), gradEntropy.data<float>(), lse.data<float>(), entropy.data<float>(), gradHidden, gradWeight});
+  }
+};
 
 }  // namespace
 
@@ -68,19 +72,17 @@ void defineLinearLogprob() {
           {"N: int >= 0"},
           {"hidden: float", "weight: float", "chosen: int32", "inverse_temperature: float", "bias: N * float"},
           {"logp: float", "entropy: float", "lse: float"},
-          shapesLike<2, 2, 2>,
-          nullptr,
-          forward,
-          nullptr});
+          {"chosen", "inverse_temperature", "bias"},
+          {{2}, {2}, {2}},
+          make<Forward>});
   define({"TreewardLinearLogprobGrad",
           {"N: int >= 0"},
           {"hidden: float", "weight: float", "chosen: int32", "inverse_temperature: float", "lse: float", "entropy: float", "grad_logp: float",
            "grad_entropy: float", "bias: N * float"},
           {"grad_hidden: float", "grad_weight: float"},
-          shapesLike<0, 1>,
-          nullptr,
-          backward,
-          nullptr});
+          {"chosen", "inverse_temperature", "bias"},
+          {{0}, {1}},
+          make<Backward>});
 }
 
 }  // namespace treeward::tensorflow

@@ -1,48 +1,46 @@
 // TreewardSwiglu and its gradient: kernels/swiglu on TensorFlow's tensors, without a copy.
-#include "kernels/swiglu/swiglu.h"
-
-#include "tensorflow/call.h"
+#include "tensorflow/compute.h"
 #include "tensorflow/define.h"
 
 namespace treeward::tensorflow {
 namespace {
 
 SwigluInput read(const Input& gate, const Input& up) {
-  up.requireShape(gate.sizes());
+  up.requireShape(gate.shape());
   return {gate.size(), ElementType::float32, gate.data<float>(), up.data<float>()};
 }
 
-void forward(void*, TF_OpKernelContext* context) {
-  execute(context, [&] {
-    const Input gate(context, 0, "gate"), up(context, 1, "up");
+struct Forward : Kernel {
+  explicit Forward(const Attributes&) {}
+  Status run(Call& call) const override {
+    const Input gate = call.input(0, "gate"), up = call.input(1, "up");
     const SwigluInput in = read(gate, up);
-    const Output y(context, 0, gate.shape());
-    return swigluCpu(in, y.data());
-  });
-}
+    return compute(call, in, call.output(0, gate.shape()));
+  }
+};
 
-void backward(void*, TF_OpKernelContext* context) {
-  execute(context, [&] {
-    const Input gate(context, 0, "gate"), up(context, 1, "up"), gradY(context, 2, "grad_y");
+struct Backward : Kernel {
+  explicit Backward(const Attributes&) {}
+  Status run(Call& call) const override {
+    const Input gate = call.input(0, "gate"), up = call.input(1, "up"), gradY = call.input(2, "grad_y");
     const SwigluInput in = read(gate, up);
-    gradY.requireShape(gate.sizes());
-    const Output gradGate(context, 0, gate.shape()), gradUp(context, 1, gate.shape());
-    return swigluBackwardCpu(in, {gradY.data<float>(), gradGate.data(), gradUp.data()});
-  });
-}
+    gradY.requireShape(gate.shape());
+    float *gradGate = call.output(0, gate.shape()), *gradUp = call.output(1, gate.shape());
+    return compute(call, in, SwigluGradient{gradY.data<float>(), gradGate, gradUp});
+  }
+};
 
 }  // namespace
 
 void defineSwiglu() {
-  define({"TreewardSwiglu", {}, {"gate: float", "up: float"}, {"y: float"}, shapesLike<0>, nullptr, forward, nullptr});
+  define({"TreewardSwiglu", {}, {"gate: float", "up: float"}, {"y: float"}, {}, {{0}}, make<Forward>});
   define({"TreewardSwigluGrad",
           {},
           {"gate: float", "up: float", "grad_y: float"},
           {"grad_gate: float", "grad_up: float"},
-          shapesLike<0, 0>,
-          nullptr,
-          backward,
-          nullptr});
+          {},
+          {{0}, {0}},
+          make<Backward>});
 }
 
 }  // namespace treeward::tensorflow

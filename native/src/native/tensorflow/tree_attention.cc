@@ -1,34 +1,25 @@
 // TreewardTreeAttention and its gradient: kernels/tree_attention on TensorFlow's tensors, without a copy.
-#include "kernels/tree_attention/tree_attention.h"
-
-#include "tensorflow/call.h"
+#include "tensorflow/compute.h"
 #include "tensorflow/define.h"
 
 namespace treeward::tensorflow {
 namespace {
-
-struct Attributes {
-  float scale;
-};
-
-void* create(TF_OpKernelConstruction* construction) { return new Attributes{floatAttribute(construction, "scale")}; }
-void destroy(void* attributes) { delete static_cast<Attributes*>(attributes); }
 
 // The inputs both directions read. `places` is the index of position; end and the history's four follow.
 struct Operands {
   Input query, key, value, position, end;
   std::vector<Input> history;
 
-  Operands(TF_OpKernelContext* context, int places)
-      : query(context, 0, "query"),
-        key(context, 1, "key"),
-        value(context, 2, "value"),
-        position(context, places, "position"),
-        end(context, places + 1, "end") {
+  Operands(Call& call, int places)
+      : query(call.input(0, "query")),
+        key(call.input(1, "key")),
+        value(call.input(2, "value")),
+        position(call.input(places, "position")),
+        end(call.input(places + 1, "end")) {
     constexpr const char* kNames[] = {"start", "finish", "first_key", "last_key"};
-    const int given = TF_NumInputs(context) - places - 2;
-    if (given != 0 && given != 4) throw Refusal(TF_INVALID_ARGUMENT, "history must hold start, finish, first_key and last_key, or nothing");
-    for (int i = 0; i < given; ++i) history.emplace_back(context, places + 2 + i, kNames[i]);
+    const int given = call.inputs() - places - 2;
+    if (given != 0 && given != 4) throw Refusal("history must hold start, finish, first_key and last_key, or nothing");
+    for (int i = 0; i < given; ++i) history.push_back(call.input(places + 2 + i, kNames[i]));
   }
 
   TreeAttentionInput read(float scale) const {
@@ -61,29 +52,33 @@ struct Operands {
   }
 };
 
-void forward(void* attributes, TF_OpKernelContext* context) {
-  execute(context, [&] {
-    const Operands x(context, 3);
-    const TreeAttentionInput in = x.read(static_cast<const Attributes*>(attributes)->scale);
-    const std::vector<std::int64_t> shape = x.query.shape();
-    const Output output(context, 0, shape), lse(context, 1, {shape[0], shape[1]});
-    return treeAttentionCpu(in, {output.data(), lse.data()});
-  });
-}
+struct Forward : Kernel {
+  const float scale;
 
-void backward(void* attributes, TF_OpKernelContext* context) {
-  execute(context, [&] {
-    const Operands x(context, 6);
-    const Input output(context, 3, "output"), lse(context, 4, "lse"), gradOutput(context, 5, "grad_output");
-    const TreeAttentionInput in = x.read(static_cast<const Attributes*>(attributes)->scale);
-    output.requireShape({in.queries, in.heads, in.dim});
+  explicit Forward(const Attributes& a) : scale(a.number("scale")) {}
+  Status run(Call& call) const override {
+    const Operands x(call, 3);
+    const TreeAttentionInput in = x.read(scale);
+    float *output = call.output(0, x.query.shape()), *lse = call.output(1, {in.queries, in.heads});
+    return compute(call, in, TreeAttentionOutput{output, lse});
+  }
+};
+
+struct Backward : Kernel {
+  const float scale;
+
+  explicit Backward(const Attributes& a) : scale(a.number("scale")) {}
+  Status run(Call& call) const override {
+    const Operands x(call, 6);
+    const Input output = call.input(3, "output"), lse = call.input(4, "lse"), gradOutput = call.input(5, "grad_output");
+    const TreeAttentionInput in = x.read(scale);
+    output.requireShape(x.query.shape());
     lse.requireShape({in.queries, in.heads});
-    gradOutput.requireShape({in.queries, in.heads, in.dim});
-    const Output gradQuery(context, 0, x.query.shape()), gradKey(context, 1, x.key.shape()), gradValue(context, 2, x.value.shape());
-    return treeAttentionBackwardCpu(
-        in, {output.data<float>(), lse.data<float>(), gradOutput.data<float>(), gradQuery.data(), gradKey.data(), gradValue.data()});
-  });
-}
+    gradOutput.requireShape(x.query.shape());
+    float *gradQuery = call.output(0, x.query.shape()), *gradKey = call.output(1, x.key.shape()), *gradValue = call.output(2, x.value.shape());
+    return compute(call, in, TreeAttentionGradient{output.data<float>(), lse.data<float>(), gradOutput.data<float>(), gradQuery, gradKey, gradValue});
+  }
+};
 
 }  // namespace
 
@@ -92,22 +87,17 @@ void defineTreeAttention() {
           {"scale: float", "N: int >= 0"},
           {"query: float", "key: float", "value: float", "position: int32", "end: int32", "history: N * int32"},
           {"output: float", "lse: float"},
-          [](TF_ShapeInferenceContext* context, TF_Status* status) {
-            shapeLike(context, 0, 0, status);
-            shapeLike(context, 1, 0, status, 2);
-          },
-          create,
-          forward,
-          destroy});
+          {"position", "end", "history"},
+          {{0}, {0, 2}},
+          make<Forward>});
   define({"TreewardTreeAttentionGrad",
           {"scale: float", "N: int >= 0"},
           {"query: float", "key: float", "value: float", "output: float", "lse: float", "grad_output: float", "position: int32", "end: int32",
            "history: N * int32"},
           {"grad_query: float", "grad_key: float", "grad_value: float"},
-          shapesLike<0, 1, 2>,
-          create,
-          backward,
-          destroy});
+          {"position", "end", "history"},
+          {{0}, {1}, {2}},
+          make<Backward>});
 }
 
 }  // namespace treeward::tensorflow

@@ -13,16 +13,19 @@ import {
   ropeTables,
   swiglu,
   swigluBackward,
+  tensorflowOperatorsPath,
   treeAttention,
   treeAttentionBackward,
 } from '@treeward/native';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { loadTensorFlow, type Tensor } from './load.js';
-import { loadNativeOps, type NativeOps } from './native-ops.js';
+import { loadTensorFlow, rawBackend, tensorflowDevice, type Tensor } from './load.js';
+import { loadNativeOps, type NativeOps, type NativeOpsLoad } from './native-ops.js';
 
 // The operators are the addon's CPU kernels, which native/ tests against float64 references: here both are given the same
-// arrays and must agree to the last bits.
+// arrays and must agree to the last bits. native/scripts/tensorflow-device-check.sh runs this file on a GPU, whose kernels have
+// another order of sums.
 const tf = loadTensorFlow();
+const tolerance = tensorflowDevice().device === 'gpu' ? 1e-5 : 1e-6;
 const ops = (): NativeOps => {
   const loaded = loadNativeOps();
   if (!loaded.available) throw new Error(loaded.reason);
@@ -35,9 +38,13 @@ const random = (shape: number[], seed: number): Tensor => tf.randomNormal(shape,
 function expectClose(got: Tensor, want: ArrayLike<number>): void {
   const values = floats(got);
   expect(values.length).toBe(want.length);
-  const worst = values.reduce((most, x, i) => Math.max(most, Math.abs(x - want[i]!)), 0);
-  expect(worst).toBeLessThanOrEqual(1e-6);
+  const worst = values.reduce((most, x, i) => Math.max(most, x === want[i] ? 0 : Math.abs(x - want[i]!)), 0);
+  expect(worst).toBeLessThanOrEqual(tolerance);
 }
+
+test.runIf(process.env['TREEWARD_TENSORFLOW'] === 'gpu')('TREEWARD_TENSORFLOW=gpu: it is a GPU', () => {
+  expect(tensorflowDevice()).toEqual({ device: 'gpu' });
+});
 
 /** Two branches of 4 below a trunk of 3, heads 4 over key heads 2. */
 const [K, H, J, D] = [11, 4, 2, 8];
@@ -352,6 +359,58 @@ test('operators leave nothing behind, after errors neither', () => {
     }
   });
   expect(tf.memory().numTensors).toBe(before);
+});
+
+describe('where TensorFlow has a GPU', () => {
+  afterEach(() => {
+    vi.doUnmock('./load.js');
+    vi.unstubAllEnvs();
+    vi.resetModules();
+  });
+  const load = async (path: string): Promise<NativeOpsLoad> => {
+    vi.stubEnv('TREEWARD_NATIVE_TENSORFLOW_GPU_PATH', path);
+    vi.resetModules();
+    vi.doMock('./load.js', async (original) => ({
+      ...(await original<object>()),
+      tensorflowDevice: () => ({ device: 'gpu' }),
+    }));
+    return (await import('./native-ops.js')).loadNativeOps();
+  };
+
+  test('the operators are not used without their kernels for it, which is said', async () => {
+    const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    expect(await load('/absent.node')).toEqual({
+      available: false,
+      reason: expect.stringMatching(/absent\.node is not built.*build-tensorflow-gpu/) as string,
+    });
+    expect(said.mock.calls.join()).toMatch(/absent\.node is not built.*TensorFlow's own/);
+    said.mockRestore();
+  });
+
+  // Any file that loads will do: what differs is how the operators are called.
+  test("heads take sizes there are kernels for, matrices TensorFlow's own product", async () => {
+    const loaded = await load(tensorflowOperatorsPath());
+    if (!loaded.available) throw new Error(loaded.reason);
+    const { query, key, value, gradOutput } = operands;
+    const spied = vi.spyOn(rawBackend(tf), 'executeMultipleOutputs');
+    const before = tf.memory().numTensors;
+    const got = loaded.ops.treeAttention(query, key, value, visibility);
+    const back = loaded.ops.treeAttentionGrad(query, key, value, visibility, got, gradOutput);
+    expect(tf.memory().numTensors).toBe(before + 5);
+    const heads = spied.mock.calls.map(([, , inputs]) => inputs[0]!.shape.at(-1));
+    expect(heads).toEqual([32, 32]);
+    const want = ops().treeAttention(query, key, value, visibility);
+    const wantBack = ops().treeAttentionGrad(query, key, value, visibility, want, gradOutput);
+    expectClose(got.output, floats(want.output));
+    expectClose(got.lse, floats(want.lse));
+    expectClose(back.gradQuery, floats(wantBack.gradQuery));
+    expectClose(back.gradKey, floats(wantBack.gradKey));
+    expectClose(back.gradValue, floats(wantBack.gradValue));
+    const [a, b] = [random([5, 3], 21), random([4, 5], 22)];
+    expectClose(loaded.ops.matMul(a, b, true, true), floats(ops().matMul(a, b, true, true)));
+    expect(spied.mock.calls.map(([name]) => name)).toContain('MatMul');
+    spied.mockRestore();
+  });
 });
 
 describe('what is not there is said', () => {

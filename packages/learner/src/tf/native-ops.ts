@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { TreewardError } from '@treeward/base';
-import { tensorflowOperatorsPath } from '@treeward/native';
+import { tensorflowGpuOperatorsPath, tensorflowOperatorsPath } from '@treeward/native';
 import {
   loadTensorFlow,
   rawBackend,
@@ -9,6 +9,7 @@ import {
   type OpAttribute,
   type RawBackend,
   type Tensor,
+  type TensorFlow,
 } from './load.js';
 
 /**
@@ -37,15 +38,16 @@ export interface LinearLogprobTensors {
   bias?: Tensor;
 }
 
-/** Treeward's kernels as TensorFlow operators. Results are new tensors of the caller's `tidy`. */
+/** Treeward's kernels as TensorFlow operators, on its CPU or its GPU. Results are new tensors of the caller's `tidy`. */
 export interface NativeOps {
-  /** Threads one operator uses at most. */
+  /** Threads one operator uses at most, on the CPU. */
   threads: number;
   /**
    * [Q, H, D], [K, J, D], [K, J, D] → [Q, H, D] and the softmax's log-sum [Q, H]; H a multiple of J. No Q × K matrix is stored.
    *
    * @param scale of the products before the softmax, 1 / √D by default
-   * @throws TreewardError LEARNER_E_OPERATOR on shapes that do not fit, positions that are no key, subtrees that end before their key
+   * @throws TreewardError LEARNER_E_OPERATOR on shapes that do not fit, positions that are no key, subtrees that end before their
+   *   key, on a GPU heads of more than 128
    */
   treeAttention(
     query: Tensor,
@@ -137,9 +139,10 @@ export type NativeOpsLoad = { available: true; ops: NativeOps } | { available: f
 let loaded: NativeOpsLoad | undefined;
 
 /**
- * Registers the operators with the TensorFlow of this process, on the first call. Where they are not built, or were built for
- * another TensorFlow, `reason` says so and the caller composes TensorFlow's own operators. An operator takes as many threads as
- * TREEWARD_NATIVE_THREADS says, and as TensorFlow's own operators otherwise. `TREEWARD_NATIVE_TENSORFLOW_PATH` names another file.
+ * Registers the operators with the TensorFlow of this process, on the first call; where that has a GPU, their kernels for it too.
+ * Where they are not built, or were built for another TensorFlow, `reason` says so and the caller composes TensorFlow's own
+ * operators. On the CPU an operator takes as many threads as TREEWARD_NATIVE_THREADS says, and as TensorFlow's own operators
+ * otherwise. `TREEWARD_NATIVE_TENSORFLOW_PATH` and `TREEWARD_NATIVE_TENSORFLOW_GPU_PATH` name other files.
  *
  * @throws TreewardError LEARNER_E_TENSORFLOW when TensorFlow itself does not load
  */
@@ -148,55 +151,69 @@ export function loadNativeOps(): NativeOpsLoad {
   return loaded;
 }
 
-/** The operators where this process should use them. They have kernels for the CPU: on a GPU they would pull every tensor back. */
+/** The operators where this process should use them: not those of the CPU on a GPU, which would pull every tensor back. */
 export function usableNativeOps(): NativeOps | null {
-  loadTensorFlow();
-  if (tensorflowDevice().device === 'gpu') return null;
   const native = loadNativeOps();
   return native.available ? native.ops : null;
 }
 
 function load(): NativeOpsLoad {
   // First, so that the operators find its library in the process.
-  const backend = rawBackend(loadTensorFlow());
-  const require = createRequire(import.meta.url);
-  const path = tensorflowOperatorsPath();
-  if (!existsSync(path)) {
-    return { available: false, reason: `${path} is not built: native/scripts/build-tensorflow.sh` };
-  }
+  const tf = loadTensorFlow();
+  const gpu = tensorflowDevice().device === 'gpu';
   process.env['TREEWARD_NATIVE_THREADS'] ??= process.env['TF_NUM_INTRAOP_THREADS'] ?? '1';
   try {
-    const { threads } = require(path) as { threads: number };
-    return { available: true, ops: operators(backend, threads) };
+    const { threads } = register(tensorflowOperatorsPath(), 'build-tensorflow.sh');
+    // Joins the operators that the first file defines.
+    if (gpu) register(tensorflowGpuOperatorsPath(), 'build-tensorflow-gpu.sh');
+    return { available: true, ops: operators(tf, threads, gpu) };
   } catch (error) {
-    return { available: false, reason: `${path} does not load: ${(error as Error).message}` };
+    const reason = (error as Error).message;
+    if (gpu) process.stderr.write(`learner: ${reason}; the GPU computes with TensorFlow's own operators\n`);
+    return { available: false, reason };
   }
 }
 
-function operators(backend: RawBackend, threads: number): NativeOps {
+function register(path: string, script: string): { threads: number } {
+  if (!existsSync(path)) throw new Error(`${path} is not built: native/scripts/${script}`);
+  try {
+    return createRequire(import.meta.url)(path) as { threads: number };
+  } catch (cause) {
+    throw new Error(`${path} does not load: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Sizes of an attention head that there are CUDA kernels for. */
+const GPU_HEADS = [32, 64, 128];
+
+function operators(tf: TensorFlow, threads: number, gpu: boolean): NativeOps {
+  const backend: RawBackend = rawBackend(tf);
   const attribute = (
     name: string,
-    type: 'TF_ATTR_FLOAT' | 'TF_ATTR_INT' | 'TF_ATTR_BOOL',
+    type: 'TF_ATTR_FLOAT' | 'TF_ATTR_INT' | 'TF_ATTR_BOOL' | 'TF_ATTR_TYPE',
     value: number | boolean,
   ): OpAttribute => ({
     name,
     type: backend.binding[type] as number,
     value,
   });
-  const run = (
+  const execute = (
     name: string,
     attributes: readonly OpAttribute[],
     inputs: readonly Tensor[],
     count: number,
   ): Tensor[] => {
     try {
-      return backend.executeMultipleOutputs(`Treeward${name}`, attributes, inputs, count);
+      return backend.executeMultipleOutputs(name, attributes, inputs, count);
     } catch (cause) {
       // "Invalid TF_Status: 3\nMessage: key has the shape …"
       const message = (cause as Error).message.replace(/^Invalid TF_Status: \d+\s+Message: /, '');
-      throw new TreewardError('LEARNER_E_OPERATOR', `${name}: ${message}`, { cause });
+      throw new TreewardError('LEARNER_E_OPERATOR', `${name.replace(/^Treeward/, '')}: ${message}`, {
+        cause,
+      });
     }
   };
+  const run: typeof execute = (name, ...rest) => execute(`Treeward${name}`, ...rest);
   const attention = (
     name: string,
     operands: readonly Tensor[],
@@ -209,7 +226,23 @@ function operators(backend: RawBackend, threads: number): NativeOps {
       attribute('scale', 'TF_ATTR_FLOAT', scale),
       attribute('N', 'TF_ATTR_INT', past.length),
     ];
-    return run(name, attributes, [...operands, position, end, ...past], count);
+    const size = operands[0]!.shape.at(-1) ?? 0;
+    const wide = gpu ? (GPU_HEADS.find((head) => head >= size) ?? size) : size;
+    if (wide === size) return run(name, attributes, [...operands, position, end, ...past], count);
+    // Zeros behind a head's values change no product, and come out as zeros.
+    return tf.tidy(() => {
+      const padded = operands.map((t) =>
+        t.rank === 3
+          ? tf.pad(t, [
+              [0, 0],
+              [0, 0],
+              [0, wide - size],
+            ])
+          : t,
+      );
+      const results = run(name, attributes, [...padded, position, end, ...past], count);
+      return results.map((t) => (t.rank === 3 ? tf.slice(t, [0, 0, 0], [-1, -1, size]) : t));
+    });
   };
   const optionals = (given: { addend?: Tensor; gain?: Tensor }): [OpAttribute[], Tensor[]] => [
     [attribute('A', 'TF_ATTR_INT', given.addend ? 1 : 0), attribute('G', 'TF_ATTR_INT', given.gain ? 1 : 0)],
@@ -226,14 +259,18 @@ function operators(backend: RawBackend, threads: number): NativeOps {
     const inputs = [hidden, weight, chosen, inverseTemperature, ...more, ...biases];
     return run(name, [attribute('N', 'TF_ATTR_INT', biases.length)], inputs, count);
   };
+  // On a GPU TensorFlow's own, which is cuBLAS.
+  const product = gpu ? 'MatMul' : 'TreewardMatMul';
+  const type = gpu ? [attribute('T', 'TF_ATTR_TYPE', backend.binding['TF_FLOAT'] as number)] : [];
   const products = [0, 1, 2, 3].map((bits) => [
+    ...type,
     attribute('transpose_a', 'TF_ATTR_BOOL', (bits & 1) !== 0),
     attribute('transpose_b', 'TF_ATTR_BOOL', (bits & 2) !== 0),
   ]);
   return {
     threads,
     matMul: (a, b, transposeA = false, transposeB = false) =>
-      run('MatMul', products[(transposeA ? 1 : 0) + (transposeB ? 2 : 0)]!, [a, b], 1)[0]!,
+      execute(product, products[(transposeA ? 1 : 0) + (transposeB ? 2 : 0)]!, [a, b], 1)[0]!,
     treeAttention(query, key, value, visibility, scale = scaleOf(query)) {
       const out = attention('TreeAttention', [query, key, value], visibility, scale, 2);
       const [output, lse] = out as [Tensor, Tensor];

@@ -18,7 +18,7 @@ __device__ __forceinline__ void addToken(const PolicyLossTerms<float>& o, const 
                                          float rollout, float advantage, float mask, float* grad, double* sums) {
   *grad = 0.0f;
   if (mask == 0.0f) return;
-  PolicyToken<float> token;
+  PolicyToken token;
   token.logp = logp;
   token.difference = a.sequence_T ? a.sequence_T[t] : logp - old;
   token.ratio = expf(clampReal(token.difference, -o.logRatioMax, o.logRatioMax));
@@ -36,7 +36,7 @@ __device__ __forceinline__ void addToken(const PolicyLossTerms<float>& o, const 
     token.refRatio = expf(token.refDifference);
   }
   token.entropy = a.entropy_T ? a.entropy_T[t] : 0.0f;
-  const PolicyTokenResult<float> r = policyToken(o, token);
+  const PolicyTokenResult r = policyToken(o, token);
   *grad = r.grad * o.inverseNormaliser;
   sums[kSumLoss] += static_cast<double>(r.loss);
   sums[kSumKl] += static_cast<double>(r.kl);

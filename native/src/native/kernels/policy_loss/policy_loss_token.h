@@ -1,4 +1,5 @@
-// The formula for one token, shared by the GPU (float32) and the modes of the CPU that policy_loss_vector.cc leaves (float64).
+// What every implementation shares, the options as they are used and the order of the sums, and the formula for one token as the
+// GPU has it. The CPU computes it many tokens at a time (policy_loss_vector.cc, and what that leaves: policy_loss_cpu.cc).
 #pragma once
 #include <cmath>
 
@@ -31,33 +32,27 @@ struct PolicyLossTerms {
         kl(o.kl) {}
 };
 
-template <class Real>
 struct PolicyToken {
-  Real logp;
-  Real difference;  // log-ratio to the old policy, of the token or (gspo) of its sequence; not clamped
-  Real ratio;       // exp of it, clamped
-  Real mismatch;    // log-ratio of old to rollout, clamped
-  Real importanceRatio;
-  Real advantage, mask;
-  Real refDifference, refRatio;  // logpRef - logp and exp of it, both clamped; 0 and 1 without a reference
+  float logp;
+  float difference;  // log-ratio to the old policy, of the token or (gspo) of its sequence; not clamped
+  float ratio;       // exp of it, clamped
+  float mismatch;    // log-ratio of old to rollout, clamped
+  float importanceRatio;
+  float advantage, mask;
+  float refDifference, refRatio;  // logpRef - logp and exp of it, both clamped; 0 and 1 without a reference
   bool refFlows;                 // the clamp did not touch it
-  Real entropy;
+  float entropy;
 };
 
-template <class Real>
 struct PolicyTokenResult {
-  Real loss, grad;  // without the normaliser
-  Real weight;
-  Real kl, rolloutKl, refKl;
+  float loss, grad;  // without the normaliser
+  float weight;
+  float kl, rolloutKl, refKl;
   bool clipped, dualClipped, truncated;
 };
 
 // The k3 estimate of a KL divergence from one sample, (e^x - 1) - x, given e^x. Near 0 that loses every digit; there the
-// series is exact enough (relative 1e-10 in float64, 1e-7 in float32).
-TREEWARD_HD double k3(double x, double e) {
-  const double series = x * x * (1.0 / 2 + x * (1.0 / 6 + x * (1.0 / 24 + x * (1.0 / 120))));
-  return x < 0.01 && x > -0.01 ? series : e - 1.0 - x;
-}
+// series is exact enough (relative 1e-7).
 TREEWARD_HD float k3(float x, float e) {
   const float series =
       x * x * (1.0f / 2 + x * (1.0f / 6 + x * (1.0f / 24 + x * (1.0f / 120 + x * (1.0f / 720 + x * (1.0f / 5040))))));
@@ -69,21 +64,20 @@ TREEWARD_HD Real clampReal(Real x, Real low, Real high) {
   return x < low ? low : (x > high ? high : x);
 }
 
-template <class Real>
-TREEWARD_HD PolicyTokenResult<Real> policyToken(const PolicyLossTerms<Real>& o, const PolicyToken<Real>& t) {
-  PolicyTokenResult<Real> r;
-  const Real bounded = clampReal(t.difference, -o.logRatioMax, o.logRatioMax);
-  const Real plain = -t.advantage * t.ratio;
-  const Real clippedRatio = clampReal(t.ratio, o.low, o.high);
-  const Real clippedLoss = -t.advantage * clippedRatio;
+TREEWARD_HD PolicyTokenResult policyToken(const PolicyLossTerms<float>& o, const PolicyToken& t) {
+  PolicyTokenResult r;
+  const float bounded = clampReal(t.difference, -o.logRatioMax, o.logRatioMax);
+  const float plain = -t.advantage * t.ratio;
+  const float clippedRatio = clampReal(t.ratio, o.low, o.high);
+  const float clippedLoss = -t.advantage * clippedRatio;
 
   // How far the sampler's probability is from ours: a constant, no gradient flows through it.
   r.truncated = t.importanceRatio > o.truncation;
   const bool dropped = r.truncated || t.importanceRatio < o.importanceLow;
-  r.weight = o.importance == ImportanceMode::mask ? (dropped ? Real(0) : t.importanceRatio)
+  r.weight = o.importance == ImportanceMode::mask ? (dropped ? 0.0f : t.importanceRatio)
                                                   : (r.truncated ? o.truncation : t.importanceRatio);
 
-  Real loss, grad;
+  float loss, grad;
   if (o.objective == PolicyObjective::cispo) {
     // The clipped ratio is a constant weight of logp: every token keeps a gradient.
     r.clipped = clippedRatio != t.ratio;
@@ -92,36 +86,36 @@ TREEWARD_HD PolicyTokenResult<Real> policyToken(const PolicyLossTerms<Real>& o, 
     loss = clippedLoss * t.logp;
   } else {
     r.clipped = clippedLoss > plain;
-    const Real larger = r.clipped ? clippedLoss : plain;
-    const Real most = -t.advantage * o.dualClip;
-    r.dualClipped = t.advantage < Real(0) && larger > most;
+    const float larger = r.clipped ? clippedLoss : plain;
+    const float most = -t.advantage * o.dualClip;
+    r.dualClipped = t.advantage < 0.0f && larger > most;
     loss = r.dualClipped ? most : larger;
     // d ratio / d logp = ratio. The clipped branches are constant in logp, and so is a clamped log-ratio.
     const bool flows = !r.clipped && !r.dualClipped && t.difference == bounded;
-    grad = flows ? plain : Real(0);
+    grad = flows ? plain : 0.0f;
   }
   r.loss = r.weight * loss;
   r.grad = r.weight * grad;
 
   r.kl = k3(bounded, t.ratio);
   r.rolloutKl = k3(t.mismatch, t.importanceRatio);
-  r.refKl = Real(0);
+  r.refKl = 0.0f;
   if (o.kl != KlEstimator::none) {
-    const Real x = t.refDifference;
-    Real slope;
+    const float x = t.refDifference;
+    float slope;
     if (o.kl == KlEstimator::k1) {
       r.refKl = -x;
-      slope = Real(1);
+      slope = 1.0f;
     } else if (o.kl == KlEstimator::k2) {
-      r.refKl = Real(0.5) * x * x;
+      r.refKl = 0.5f * x * x;
       slope = -x;
     } else {
-      const Real value = k3(x, t.refRatio);
+      const float value = k3(x, t.refRatio);
       r.refKl = value > o.klMax ? o.klMax : value;
-      slope = value > o.klMax ? Real(0) : Real(1) - t.refRatio;
+      slope = value > o.klMax ? 0.0f : 1.0f - t.refRatio;
     }
     r.loss += o.klCoef * r.refKl;
-    r.grad += t.refFlows ? o.klCoef * slope : Real(0);
+    r.grad += t.refFlows ? o.klCoef * slope : 0.0f;
   }
   r.loss -= o.entropyCoef * t.entropy;
   r.loss *= t.mask;

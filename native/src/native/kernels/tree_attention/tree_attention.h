@@ -54,7 +54,8 @@ Status checkTreeAttention(const TreeAttentionInput& input);
 
 Status treeAttentionCpu(const TreeAttentionInput& input, const TreeAttentionOutput& output);
 Status treeAttentionBackwardCpu(const TreeAttentionInput& input, const TreeAttentionGradient& gradient);
-// dim 32, 64 or 128.
+// On CUDA heads are of 32, 64 or 128 values.
+Status checkTreeAttentionCuda(const TreeAttentionInput& input);
 Status treeAttentionCuda(const TreeAttentionInput& input, const TreeAttentionOutput& output);
 Status treeAttentionBackwardCuda(const TreeAttentionInput& input, const TreeAttentionGradient& gradient);
 

@@ -57,12 +57,6 @@ void dispatch(const TreeAttentionInput& in, Use use) {
   throw cuda::Error("tree_attention on CUDA takes heads of 32, 64 or 128");
 }
 
-// The head sizes there are kernels for.
-Status checkDim(const TreeAttentionInput& in) {
-  if (in.dim == 32 || in.dim == 64 || in.dim == 128) return {};
-  return {Fault::option, "dim", 0, "must be 32, 64 or 128 on CUDA"};
-}
-
 std::size_t elementBytes(const TreeAttentionInput& in) { return in.type == ElementType::float32 ? 4 : 2; }
 
 struct Uploaded {
@@ -101,19 +95,22 @@ std::size_t treeAttentionWorkspace(const TreeAttentionInput& in) {
          in.queries * in.heads * sizeof(float);
 }
 
+Status checkTreeAttentionCuda(const TreeAttentionInput& in) {
+  if (const Status status = checkTreeAttention(in); !status.ok()) return status;
+  if (in.dim == 32 || in.dim == 64 || in.dim == 128) return {};
+  return {Fault::option, "dim", 0, "must be 32, 64 or 128 on CUDA"};
+}
+
 void treeAttentionDevice(const TreeAttentionInput& in, const TreeAttentionOutput& out, void* workspace, void* stream) {
-  if (in.queries == 0 || in.keys == 0) return;
   dispatch(in, [&](auto kernels) { kernels.forward(in, out, Workspace(in, workspace), static_cast<cudaStream_t>(stream)); });
 }
 
 void treeAttentionBackwardDevice(const TreeAttentionInput& in, const TreeAttentionGradient& g, void* workspace, void* stream) {
-  if (in.queries == 0 || in.keys == 0) return;
   dispatch(in, [&](auto kernels) { kernels.backward(in, g, Workspace(in, workspace), static_cast<cudaStream_t>(stream)); });
 }
 
 Status treeAttentionCuda(const TreeAttentionInput& in, const TreeAttentionOutput& out) {
-  if (const Status status = checkTreeAttention(in); !status.ok()) return status;
-  if (const Status status = checkDim(in); !status.ok()) return status;
+  if (const Status status = checkTreeAttentionCuda(in); !status.ok()) return status;
   if (in.queries == 0 || in.keys == 0) return treeAttentionCpu(in, out);
   const cudaStream_t stream = cuda::Stream::current();
   const Uploaded device(in, stream);
@@ -126,8 +123,7 @@ Status treeAttentionCuda(const TreeAttentionInput& in, const TreeAttentionOutput
 }
 
 Status treeAttentionBackwardCuda(const TreeAttentionInput& in, const TreeAttentionGradient& g) {
-  if (const Status status = checkTreeAttention(in); !status.ok()) return status;
-  if (const Status status = checkDim(in); !status.ok()) return status;
+  if (const Status status = checkTreeAttentionCuda(in); !status.ok()) return status;
   if (in.queries == 0 || in.keys == 0) return treeAttentionBackwardCpu(in, g);
   const cudaStream_t stream = cuda::Stream::current();
   const Uploaded device(in, stream);
