@@ -49,9 +49,10 @@ function expectSame(call: () => Record<string, Tensor | undefined>): void {
   for (const [name, tensor] of Object.entries(want)) {
     const device = got[name];
     expect(device?.shape, name).toEqual(tensor?.shape);
-    const [a, b] = [tensor, device].map((t) => (t ? (t.dataSync() as Float32Array) : []));
-    const worst = a!.reduce((most: number, x: number, i: number) => {
-      const y = b![i]!;
+    const a = tensor ? floats(tensor) : new Float32Array();
+    const b = device ? floats(device) : new Float32Array();
+    const worst = a.reduce((most, x, i) => {
+      const y = b[i]!;
       return x === y ? most : Math.max(most, Math.abs(x - y) / (1 + Math.abs(x)));
     }, 0);
     // A product of matrices is three of TF32 there.
@@ -73,6 +74,7 @@ function expectSameRefusal(call: () => unknown, pattern: RegExp): void {
   expect(said[1]).toBe(said[0]);
 }
 
+const floats = (t: Tensor): Float32Array => t.dataSync() as Float32Array;
 const random = (shape: number[], seed: number): Tensor => tf.randomNormal(shape, 0, 1, 'float32', seed);
 const ints = (values: readonly number[]): Tensor => tf.tensor1d(Int32Array.from(values), 'int32');
 
