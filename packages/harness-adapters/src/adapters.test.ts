@@ -96,7 +96,7 @@ describe('what a task may ask for', () => {
   });
 
   it.each([
-    ['claude-code', '10000'],
+    ['claude-code', 'medium'],
     ['codex', 'model_reasoning_effort="medium"'],
     ['pi', '--thinking\nmedium'],
     ['openclaw', '--thinking\nmedium'],

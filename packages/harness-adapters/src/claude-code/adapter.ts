@@ -13,8 +13,13 @@ import { parseClaudeTranscript } from './transcript.js';
 const PIN = '2.1.332';
 const INSIDE = '/opt/harness/claude-code';
 
-/** Tokens of thinking, as its own levels have them. */
-const THINKING_TOKENS = { minimal: 1024, low: 4000, medium: 10_000, high: 31_999 } as const;
+/** Its lowest effort is `low`; `tokens` more of a reply, in which thinking counts. */
+const THINKING = {
+  minimal: { effort: 'low', tokens: 1024 },
+  low: { effort: 'low', tokens: 4000 },
+  medium: { effort: 'medium', tokens: 10_000 },
+  high: { effort: 'high', tokens: 32_000 },
+} as const;
 const REPLY_TOKENS = 2048;
 
 /**
@@ -68,7 +73,7 @@ export const claudeCode: HarnessAdapter = {
 
   command(sandbox, installed, task, endpoint) {
     const level = thinkingOf(task);
-    const thinking = level === null ? 0 : THINKING_TOKENS[level];
+    const thinking = level === null ? null : THINKING[level];
     return {
       argv: [
         installed.entry,
@@ -91,10 +96,11 @@ export const claudeCode: HarnessAdapter = {
           TERM: 'dumb',
           LANG: 'C.UTF-8',
           CLAUDE_CODE_MAX_RETRIES: '6',
-          MAX_THINKING_TOKENS: String(thinking),
-          // Otherwise it leaves the amount to a model that it does not know.
-          ...(thinking > 0 && { CLAUDE_CODE_DISABLE_ADAPTIVE_THINKING: '1' }),
-          CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(REPLY_TOKENS + thinking), // thinking counts as output
+          CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(REPLY_TOKENS + (thinking?.tokens ?? 0)),
+          // Of a model that it does not know it assumes that it takes no effort.
+          ...(thinking
+            ? { CLAUDE_CODE_EFFORT_LEVEL: thinking.effort, CLAUDE_CODE_ALWAYS_ENABLE_EFFORT: '1' }
+            : { MAX_THINKING_TOKENS: '0' }),
           ANTHROPIC_BASE_URL: endpoint.baseUrl,
           ANTHROPIC_API_KEY: endpoint.key,
           ANTHROPIC_CUSTOM_HEADERS: `x-rollout-id:${endpoint.rolloutId}`,
