@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { checkpointFolder } from './checkpoint-folder.js';
+import { assertVocabulary, checkpointFolder } from './checkpoint-folder.js';
 
 const shipped = fileURLToPath(new URL('../../../datasets/cold-start', import.meta.url));
 
@@ -66,5 +66,12 @@ describe('checkpointFolder', () => {
     await expect(checkpointFolder(sharded, '--checkpoint')).rejects.toMatchObject(
       refused('model-2.safetensors'),
     );
+  });
+});
+
+describe('assertVocabulary', () => {
+  it('refuses a tokenizer with more ids than the model has rows, and names both', () => {
+    expect(() => assertVocabulary(shipped, 768)).not.toThrow();
+    expect(() => assertVocabulary(shipped, 769)).toThrow(/its tokenizer has 769 ids, its model 768/);
   });
 });

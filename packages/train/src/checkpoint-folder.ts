@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { TreewardError } from '@treeward/base';
-import { resolveModel, weightFiles } from '@treeward/learner';
+import { readModelConfig, resolveModel, weightFiles } from '@treeward/learner';
 
 /**
  * A policy's folder: as named from here, else from Treeward's own root (so that the shipped `datasets/cold-start` is found from
@@ -34,4 +34,22 @@ function missingFile(folder: string): string | null {
   if (first !== undefined) return first;
   if (lacks('model.safetensors') && lacks('model.safetensors.index.json')) return 'model.safetensors';
   return weightFiles(folder).find(lacks) ?? null;
+}
+
+/**
+ * A template whose ids the model does not have would be found out in the middle of a rollout.
+ *
+ * @throws TreewardError CONFIG_E_VOCABULARY
+ */
+export function assertVocabulary(checkpoint: string, vocabSize: number): void {
+  const model = readModelConfig(join(checkpoint, 'config.json')).vocabSize;
+  if (vocabSize <= model) return;
+  throw new TreewardError(
+    'CONFIG_E_VOCABULARY',
+    `policy.checkpoint ${checkpoint}: its tokenizer has ${vocabSize} ids, its model ${model}`,
+    {
+      data: { field: 'policy.checkpoint', tokenizer: vocabSize, model },
+      hints: ['tokenizer.json and config.json must be of one model'],
+    },
+  );
 }

@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { TreewardError, writeJsonAtomic, type RunFolder } from '@treeward/base';
-import { readModelConfig, type Learner } from '@treeward/learner';
+import { writeJsonAtomic, type RunFolder } from '@treeward/base';
+import type { Learner } from '@treeward/learner';
 import { assertTrainable, createTemplate, probeEngine } from '@treeward/policy';
 import type { RolloutPool } from '@treeward/rollout';
 import type { SandboxProvider } from '@treeward/sandbox';
-import { checkpointFolder } from './checkpoint-folder.js';
+import { assertVocabulary, checkpointFolder } from './checkpoint-folder.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { openLog } from './log.js';
 import type { TrainConfig } from './config.js';
@@ -17,20 +17,6 @@ import { stackPool } from './stack-pool.js';
 import { learnerOptions } from './learner-options.js';
 import { engineSpec, templateOf } from './engine-spec.js';
 import { RecoverPool } from './recover-pool.js';
-
-/** A template whose ids the model does not have would be found out in the middle of a rollout. */
-function assertVocabulary(checkpoint: string, vocabSize: number): void {
-  const model = readModelConfig(join(checkpoint, 'config.json')).vocabSize;
-  if (vocabSize <= model) return;
-  throw new TreewardError(
-    'CONFIG_E_VOCABULARY',
-    `policy.checkpoint ${checkpoint}: its tokenizer has ${vocabSize} ids, its model ${model}`,
-    {
-      data: { field: 'policy.checkpoint', tokenizer: vocabSize, model },
-      hints: ['tokenizer.json and config.json must be of one model'],
-    },
-  );
-}
 
 /** Everything a run keeps open: child processes, sandboxes, rollout pool, recovery threads. */
 export class Session {
