@@ -103,7 +103,7 @@ function describe(report: SoakReport): string {
     ...(cpuMs
       ? [
           `CPU per rollout: ${Object.entries(cpuMs)
-            .map(([name, value]) => `${name} ${ms(value)}`)
+            .map(([name, value]) => `${name} ${value === null ? 'not seen' : ms(value)}`)
             .join(', ')}`,
         ]
       : []),

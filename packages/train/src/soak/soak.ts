@@ -42,11 +42,14 @@ export interface SoakReport {
   /** Open files and resident MiB of this process, before and after. */
   openFiles: [number, number];
   residentMiB: [number, number];
-  /** Mean milliseconds of CPU per rollout of this process. `added`: all but the harness's and the grader's own. */
-  cpuMs: Record<
-    'added' | 'controller' | 'gateway' | 'engine' | 'sandbox' | 'harness' | 'grader',
-    number
-  > | null;
+  /**
+   * Mean milliseconds of CPU per rollout of this process. `added`: all but the harness's and the grader's own; null, as
+   * `sandbox` is, where sandboxes are no children of this process (Docker's daemon starts them): what they cost is not seen.
+   */
+  cpuMs:
+    | (Record<'controller' | 'gateway' | 'engine' | 'harness' | 'grader', number> &
+        Record<'added' | 'sandbox', number | null>)
+    | null;
 }
 
 /**
@@ -120,7 +123,7 @@ export async function soak(run: RunFolder, options: SoakOptions): Promise<SoakRe
       createMs: { p50: time.create.p50, p90: time.create.p90 },
       openFiles: [before.files, openFiles()],
       residentMiB: [before.resident, residentMiB()],
-      cpuMs: perRollout(before.cpu, after, fresh),
+      cpuMs: perRollout(before.cpu, after, fresh, sandboxes.name !== 'docker'),
     };
     if (!signal?.aborted) writeJsonAtomic(join(run.root, 'soak.json'), report);
     return report;
@@ -138,6 +141,7 @@ function perRollout(
   before: ReturnType<typeof cpuUse>,
   after: ReturnType<typeof cpuUse>,
   fresh: readonly RolloutResult[],
+  areChildren: boolean,
 ): SoakReport['cpuMs'] {
   if (fresh.length === 0) return null;
   const used = (name: keyof typeof before): number => (after[name] - before[name]) / fresh.length;
@@ -145,7 +149,7 @@ function perRollout(
     (fresh.reduce((sum, { cpuSeconds }) => sum + cpuSeconds[of], 0) * 1000) / fresh.length;
   const [harness, grader] = [mean('harness'), mean('verifier')];
   const own = { controller: used('controller'), gateway: used('gateway'), engine: used('engine') };
-  const sandbox = used('children') - harness - grader;
-  const added = own.controller + own.gateway + own.engine + sandbox;
+  const sandbox = areChildren ? used('children') - harness - grader : null;
+  const added = sandbox === null ? null : own.controller + own.gateway + own.engine + sandbox;
   return { added, ...own, sandbox, harness, grader };
 }
