@@ -28,7 +28,7 @@ interface ClipSettings {
  * What a reward is compared with: the group's other rollouts, or what the workspace was worth when a call started, which takes
  * the group's place for every call where it is known (`callBaseline` of `packTrees`). Both are known before anything is sampled.
  */
-export type Baseline = 'group' | 'workspace-score';
+type Baseline = 'group' | 'workspace-score';
 
 /**
  * Leave-one-out baseline, no division by a spread, a constant normaliser: unbiased whatever the harness does (credit.md).
