@@ -1,5 +1,5 @@
 /** Longest that a reply waits for the rollout to look at the workspace. */
-const HOLD_MS = 250;
+export const HOLD_MS = 250;
 
 /**
  * Tells the rollout of every call's arrival and holds the reply until the rollout has looked at the workspace: what the

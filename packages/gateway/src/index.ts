@@ -10,6 +10,7 @@ export type {
   RequestFacts,
   WitnessEvent,
 } from './types.js';
+export { HOLD_MS } from './arrivals.js';
 export { Gateway } from './gateway.js';
 export { remoteGateway, serveGateway, type RemoteGateway } from './gateway-rpc.js';
 export { presentsKey } from './presents-key.js';

@@ -1,16 +1,12 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { HOLD_MS } from '@treeward/gateway';
 import type { FileChange, Sandbox } from '@treeward/sandbox';
 import { readRecord } from '@treeward/telemetry';
 import { rewardPayload } from './payload.js';
 import type { Grader, StateScores, Task } from './types.js';
 
-/**
- * For how long the gateway holds every reply while nobody has acknowledged the call. A look that ended within this time of
- * the call's arrival saw nothing that the reply caused; whether it did depends on the copying alone, never on what was sampled.
- */
-const HELD_MS = 250;
 /** Of grades that other rollouts of a task may share, the most recent. */
 const KEPT_GRADES = 1024;
 
@@ -46,11 +42,15 @@ export class WorkspaceStates {
     this.#looks.push({ call, state, time: Date.now() });
   }
 
-  /** What each call found; `late`: nobody looked in time, so its own reply may be in what was seen. */
+  /**
+   * What each call found. The gateway holds a reply for HOLD_MS while nobody has acknowledged its call: a look that ended
+   * within that time saw nothing that the reply caused, and whether it did depends on the copying alone, never on what was
+   * sampled. `late`: nobody looked in time, so its own reply may be in what was seen.
+   */
   found(arrivals: readonly number[]): (State | 'late')[] {
     return arrivals.map((arrival, call) => {
       const look = this.#looks.find((candidate) => candidate.call >= call);
-      return look !== undefined && look.time <= arrival + HELD_MS ? look.state : 'late';
+      return look !== undefined && look.time <= arrival + HOLD_MS ? look.state : 'late';
     });
   }
 

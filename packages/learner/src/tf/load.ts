@@ -24,7 +24,7 @@ export interface RawBackend {
 export interface OpAttribute {
   name: string;
   type: number;
-  value: boolean | number | readonly number[];
+  value: boolean | number | string | readonly number[];
 }
 
 export interface LoadOptions {

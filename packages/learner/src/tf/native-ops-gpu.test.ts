@@ -25,7 +25,7 @@ function withDeviceKernels<T>(call: () => T): T {
   const label: OpAttribute = {
     name: '_kernel',
     type: backend.binding['TF_ATTR_STRING']!,
-    value: 'fibers' as unknown as number,
+    value: 'fibers',
   };
   backend.executeMultipleOutputs = (name, attributes, inputs, count) =>
     plain.call(

@@ -36,7 +36,7 @@ export function attendWith(
   sizes: { heads: number; kvHeads: number; headDim: number },
   visibility: Visibility,
 ): Attend {
-  // On a GPU the same kernel takes copies: it has a CUDA implementation outside of TensorFlow.
+  // Where the operators are not built the same kernel takes copies; it has a CUDA implementation outside of TensorFlow.
   const kernels = usableNativeOps();
   if (!kernels) return onCopies(ops, sizes, visibility);
   const ints = (values: Int32Array): Tensor => ops.tf.tensor1d(values, 'int32');
