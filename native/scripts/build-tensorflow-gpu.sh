@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds build/tensorflow/treeward_tensorflow_gpu.node: kernels for TensorFlow's GPU of the operators that build-tensorflow.sh builds
-# for its CPU. Needs nvcc and, once, the headers of the TensorFlow wheel (scripts/tensorflow-headers.mjs: 230 MB are fetched).
+# for its CPU. Needs nvcc and, once, the headers of the TensorFlow wheel (tools/tensorflow-headers.mjs: 230 MB are fetched).
 #   native/scripts/build-tensorflow-gpu.sh [--fibers]
 # --fibers builds treeward_tensorflow_on_fibers.node instead, which needs no nvcc: the same on CPU fibers, for tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/build-tensorflow.sh
-headers=$(node scripts/tensorflow-headers.mjs)
+headers=$(node ../tools/tensorflow-headers.mjs)
 tensorflow=${TREEWARD_TENSORFLOW:-$(realpath ../node_modules/@tensorflow/tfjs-node/deps)}
 if [ "${1:-}" = --fibers ]; then
   cmake -S . -B build/tensorflow -DTREEWARD_CUDA=OFF -DTREEWARD_TENSORFLOW="$tensorflow" -DTREEWARD_TENSORFLOW_HEADERS="$headers" > /dev/null

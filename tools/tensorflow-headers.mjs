@@ -2,14 +2,14 @@
 // where they are. The GPU build's wheel holds the same ones. Run by build-tensorflow-gpu.sh only: nothing else needs them.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeError } from '../../tools/lib/errors.mjs';
-import { withLock } from '../../tools/lib/lock.mjs';
-import { cacheRoot, root, writableFolder } from '../../tools/lib/paths.mjs';
-import { readStamp, writeStamp } from '../../tools/lib/stamp.mjs';
-import { extractEntry, listZip } from '../../tools/lib/unzip.mjs';
-import { buildFolder } from '../../tools/lib/workfolder.mjs';
-import { pins } from '../../tools/setup.mjs';
-import { downloadWheel } from '../../tools/steps/libtensorflow.mjs';
+import { describeError } from './lib/errors.mjs';
+import { withLock } from './lib/lock.mjs';
+import { cacheRoot, root, writableFolder } from './lib/paths.mjs';
+import { readStamp, writeStamp } from './lib/stamp.mjs';
+import { extractEntry, listZip } from './lib/unzip.mjs';
+import { buildFolder } from './lib/workfolder.mjs';
+import { pins } from './setup.mjs';
+import { downloadWheel } from './steps/libtensorflow.mjs';
 
 /** What `tensorflow/core/framework/op_kernel.h` and the stream's header reach. */
 const WANTED =
