@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { createReadStream, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import Docker from 'dockerode';
 import { TreewardError } from '@treeward/base';
+import { dockerClient } from './client.js';
 import { DEFAULT_IMAGE, IMAGE_RECIPE } from './image-recipe.js';
 
 export interface BuildImageOptions {
@@ -19,7 +19,7 @@ export interface BuildImageOptions {
  * the daemon imports it. @returns the image's id @throws TreewardError SANDBOX_E_IMAGE
  */
 export async function buildImage(options: BuildImageOptions): Promise<string> {
-  const docker = new Docker({ socketPath: options.socket });
+  const docker = dockerClient(options.socket);
   const image = docker.getImage(DEFAULT_IMAGE);
   try {
     return (await image.inspect()).Id;

@@ -1,10 +1,11 @@
 import { release } from 'node:os';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import { TreewardError } from '@treeward/base';
 import { AgentProvider, type AgentProviderOptions } from '../agent-provider.js';
 import { defaultRoot } from '../owner.js';
 import { sweepRoot } from '../sweep.js';
 import type { Sandbox, SandboxOptions, SandboxTier } from '../types.js';
+import { dockerClient } from './client.js';
 import { DEFAULT_IMAGE } from './image-recipe.js';
 import { launchContainer } from './launch-container.js';
 import { sweepContainers } from './sweep-containers.js';
@@ -36,7 +37,7 @@ export class DockerProvider extends AgentProvider {
   /** Does no I/O. */
   constructor(options: DockerOptions = {}) {
     super(options, defaultRoot('docker'));
-    this.#docker = new Docker({ socketPath: options.socket ?? defaultSocket() });
+    this.#docker = dockerClient(options.socket ?? defaultSocket());
     this.#image = options.image ?? DEFAULT_IMAGE;
     this.#runtime = options.runtime ?? null;
   }

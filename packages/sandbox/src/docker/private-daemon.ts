@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import Docker from 'dockerode';
+import { dockerClient } from './client.js';
 
 export interface Daemon {
   socket: string;
@@ -57,7 +57,7 @@ export async function startDaemon(): Promise<Daemon> {
     spawnSync('umount', ['-l', ...mountedBelow(folder)]);
     rmSync(folder, { recursive: true, force: true });
   };
-  const docker = new Docker({ socketPath: socket });
+  const docker = dockerClient(socket);
   for (let tries = 0; tries < 300; tries++) {
     if (daemon.exitCode !== null) break;
     if (existsSync(socket) && (await docker.ping().then(Boolean, () => false)))
