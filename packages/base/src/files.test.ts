@@ -39,6 +39,12 @@ describe('readJson', () => {
     expect(readFileSync(path, 'utf8')).toMatch(/^\{\n {2}"b": \[[^]*\}\n$/);
   });
 
+  it('passes over a byte order mark', () => {
+    const path = join(directory, 'x.json');
+    writeFileAtomic(path, '\uFEFF{"a":1}');
+    expect(readJson(path)).toEqual({ a: 1 });
+  });
+
   it('names the file that is missing or broken', () => {
     const path = join(directory, 'x.json');
     expect(() => readJson(path)).toThrow(

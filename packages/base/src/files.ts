@@ -35,7 +35,7 @@ export function writeJsonAtomic(path: string, value: unknown): void {
   writeFileAtomic(path, JSON.stringify(value, null, 2) + '\n');
 }
 
-/** @throws TreewardError FILE_E_MISSING, FILE_E_JSON naming the file */
+/** A byte order mark is passed over, as other people's files have them. @throws TreewardError FILE_E_MISSING, FILE_E_JSON naming the file */
 export function readJson<T>(path: string): T {
   let text: string;
   try {
@@ -44,7 +44,7 @@ export function readJson<T>(path: string): T {
     throw new TreewardError('FILE_E_MISSING', `cannot read ${path}`, { cause, data: { file: path } });
   }
   try {
-    return JSON.parse(text) as T;
+    return JSON.parse(text.replace(/^\uFEFF/, '')) as T;
   } catch (cause) {
     throw new TreewardError('FILE_E_JSON', `${path} is not valid JSON: ${(cause as Error).message}`, {
       cause,

@@ -34,15 +34,7 @@ export function taskDirectories(root: string): string[] {
  * @throws TreewardError what `loadTask` does, TASK_E_RUBRIC, TASK_E_JSON, TASK_E_HUGE, TASK_E_ENCODING
  */
 export function loadClawgymDirectory(path: string): EvalTask {
-  const entry = join(path, 'data_entry.json');
-  readForeignJson(entry);
-  // Rollouts read the same file by themselves, strictly.
-  if (readFileSync(entry, 'utf8').startsWith('\uFEFF')) {
-    throw new TreewardError('TASK_E_ENCODING', `${entry} begins with a byte order mark, which JSON has not`, {
-      data: { file: entry },
-      hints: ['save it as UTF-8 without one'],
-    });
-  }
+  readForeignJson(join(path, 'data_entry.json')); // its limits; rollouts read the same file by themselves
   const task = loadTask(path);
   const { metadata, directory } = task;
   const warnings: string[] = [];

@@ -39,7 +39,13 @@ export function compactTokenizerFiles(own: TokenizerJson, maxLength: number): Re
     vocab.set(text, id);
   });
   const special = (content: string, id: number): object => ({
-    ...{ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special: true },
+    id,
+    content,
+    single_word: false,
+    lstrip: false,
+    rstrip: false,
+    normalized: false,
+    special: true,
   });
   const tokenizer = {
     version: '1.0',
