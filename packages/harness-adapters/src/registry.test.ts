@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { modulesOf, packageVersion } from './cache.js';
-import { NODE_PIN } from './openclaw/adapter.js';
+import { NODE_PIN } from './own-node.js';
 import { adapterByName, adapters, requireInstalled } from './registry.js';
 
 const NAMES = ['agent-loop', 'claude-code', 'openclaw', 'openclaw-gateway', 'codex', 'pi', 'opencode'];
@@ -80,8 +80,17 @@ describe('registry', () => {
     expect((await openclaw.detect())?.mounts.map(({ inside }) => inside)).toEqual([
       '/opt/harness/openclaw/node_modules',
       '/opt/harness/node',
-      '/opt/harness/openclaw/resolutions.mjs',
+      '/opt/harness/resolutions.mjs',
     ]);
+  });
+
+  it('counts pi as installed only with the Node that it runs on', async () => {
+    const pi = adapterByName('pi');
+    const host = join(modulesOf('pi', pi.pin), '@mariozechner/pi-coding-agent');
+    install(host, '0.70.0', 'dist/cli.js');
+    expect(await pi.detect()).toBeNull();
+    install(join(modulesOf('node', NODE_PIN), `node-${platform}`), NODE_PIN, 'bin/node');
+    expect(await pi.detect()).toMatchObject({ version: '0.70.0' });
   });
 
   it('shows the pinned OpenClaw a short manifest of the same version', async () => {

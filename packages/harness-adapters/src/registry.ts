@@ -3,7 +3,8 @@ import { agentLoop } from './agent-loop/adapter.js';
 import { harnessCache } from './cache.js';
 import { claudeCode } from './claude-code/adapter.js';
 import { codex } from './codex/adapter.js';
-import { openclaw, openclawGateway, NODE_PIN } from './openclaw/adapter.js';
+import { openclaw, openclawGateway } from './openclaw/adapter.js';
+import { NODE_PIN } from './own-node.js';
 import { opencode } from './opencode/adapter.js';
 import { pi } from './pi/adapter.js';
 import type { HarnessAdapter, Installed } from './types.js';
@@ -77,10 +78,8 @@ const install = (name: string, version: string, spec: string): { directory: stri
   directory: `${name}@${version}`,
   spec: `${spec}@${version}`,
 });
-const OPENCLAW = [
-  install('openclaw', openclaw.pin, 'openclaw'),
-  install('node', NODE_PIN, `node-${platform}`),
-];
+const NODE = install('node', NODE_PIN, `node-${platform}`);
+const OPENCLAW = [install('openclaw', openclaw.pin, 'openclaw'), NODE];
 
 /** What to install where for harnesses that are not our own code; the bootstrap in `tools/` does the same. */
 const INSTALLS: Readonly<Record<string, readonly { directory: string; spec: string }[]>> = {
@@ -88,6 +87,6 @@ const INSTALLS: Readonly<Record<string, readonly { directory: string; spec: stri
   openclaw: OPENCLAW,
   'openclaw-gateway': OPENCLAW,
   codex: [install('codex', codex.pin, '@openai/codex')],
-  pi: [install('pi', pi.pin, '@mariozechner/pi-coding-agent')],
+  pi: [install('pi', pi.pin, '@mariozechner/pi-coding-agent'), NODE],
   opencode: [install('opencode', opencode.pin, `opencode-${platform}-baseline`)],
 };

@@ -36,15 +36,16 @@ function variant(hides: RegExp, environment: (env: Record<string, string>) => vo
 }
 
 const WAYS: Readonly<Record<string, HarnessAdapter>> = {
-  as_installed: variant(/openclaw-start$|openclaw\/package\.json$/, (env) => {
+  as_installed: variant(/start-cache$|openclaw\/package\.json$/, (env) => {
     for (const name of [
       'NODE_DISABLE_COMPILE_CACHE',
       'OPENCLAW_DISABLE_BUNDLED_PLUGINS',
       'OPENCLAW_NO_RESPAWN',
+      'OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED',
     ])
       delete env[name];
   }),
-  slim: variant(/openclaw-start$/, () => undefined),
+  slim: variant(/start-cache$/, () => undefined),
   default: openclaw,
 };
 
@@ -53,7 +54,7 @@ const first: Record<string, number[]> = {};
 try {
   await openclaw.warm!(provider);
   const mounts = (await openclaw.detect())?.mounts ?? [];
-  const cached = mounts.some(({ host, inside }) => inside.endsWith('openclaw-start') && existsSync(host));
+  const cached = mounts.some(({ host, inside }) => inside.endsWith('start-cache') && existsSync(host));
   if (!cached) throw new Error('OpenClaw or its start cache is missing; nothing timed');
   for (let round = 0; round < n; round++) {
     for (const [way, adapter] of Object.entries(WAYS)) {

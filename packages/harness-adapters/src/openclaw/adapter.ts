@@ -1,20 +1,18 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { modulesOf, packageVersion } from '../cache.js';
+import { OWN_NODE, ownNodeMount } from '../own-node.js';
 import { sessionUuid } from '../session-id.js';
+import { startCache, startOptions } from '../start-cache/start-cache.js';
 import { thinkingOf } from '../thinking.js';
 import { transcriptFiles } from '../transcript-files.js';
 import type { HarnessAdapter } from '../types.js';
 import { canonicaliseOpenclaw } from './canonicalise.js';
 import { openclawConfig } from './config.js';
-import { makeStartCache, startCacheOf, startOptions } from './start-cache.js';
 import { identifyOpenclaw } from './identify.js';
 import { parseOpenclawTranscript } from './transcript.js';
 
 const PIN = '2026.5.28';
-/** It needs Node 22.19 or newer; this one comes with it, whatever the machine has. */
-export const NODE_PIN = '24.21.0';
 const here = (file: string): string => fileURLToPath(new URL(`../../src/openclaw/${file}`, import.meta.url));
 /**
  * Node parses the export list of a module's package again for every bare import, and OpenClaw's is 45 KB in a manifest
@@ -24,15 +22,13 @@ const here = (file: string): string => fileURLToPath(new URL(`../../src/openclaw
 const SLIM_MANIFEST = here('slim-manifest.json');
 const GATEWAY_RUN = here('gateway-run.mjs');
 const INSIDE = '/opt/harness/openclaw';
-const NODE_INSIDE = '/opt/harness/node';
-const RESOLUTIONS_INSIDE = `${INSIDE}/resolutions.mjs`;
 const GATEWAY_PORT = 18789; // of the sandbox's own loopback: nobody else is there
 
 /** `local`: one process. `gateway`: a gateway and its client, as people run it; only there has it sub-agents. */
 function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
   const gateway = mode === 'gateway';
   const name = gateway ? 'openclaw-gateway' : 'openclaw';
-  let warmed: Promise<void> | null = null;
+  const starts = startCache(name, PIN, 'openclaw');
   const adapter: HarnessAdapter = {
     name,
     pin: PIN,
@@ -51,10 +47,9 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
 
     async detect() {
       const modules = modulesOf('openclaw', PIN);
-      const node = join(modulesOf('node', NODE_PIN), `node-${process.platform}-${process.arch}`);
+      const node = ownNodeMount();
       const version = packageVersion(join(modules, 'openclaw'));
-      if (version === null || !existsSync(join(node, 'bin/node'))) return null;
-      const cache = startCacheOf(name, version, NODE_PIN, modules);
+      if (version === null || node === null) return null;
       return {
         version,
         mounts: [
@@ -64,28 +59,14 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
             ? [{ host: SLIM_MANIFEST, inside: `${INSIDE}/node_modules/openclaw/package.json` }]
             : []),
           ...(gateway ? [{ host: GATEWAY_RUN, inside: `${INSIDE}/gateway-run.mjs` }] : []),
-          { host: node, inside: NODE_INSIDE },
-          { host: here('resolutions.mjs'), inside: RESOLUTIONS_INSIDE },
-          ...(existsSync(cache.host) ? [cache] : []),
+          node,
+          ...starts.mounts(version),
         ],
         entry: `${INSIDE}/node_modules/openclaw/openclaw.mjs`,
       };
     },
 
-    warm(provider) {
-      warmed ??= (async () => {
-        const installed = await adapter.detect();
-        if (!installed) return;
-        const cache = startCacheOf(name, installed.version, NODE_PIN, modulesOf('openclaw', PIN));
-        // Whatever keeps it from being made (a read-only cache, no sandbox) costs two seconds per rollout and nothing else.
-        await makeStartCache(adapter, installed, provider, cache, RESOLUTIONS_INSIDE).catch(
-          (error: unknown) => {
-            process.stderr.write(`${name} starts without its cache: ${(error as Error).message}\n`);
-          },
-        );
-      })();
-      return warmed;
-    },
+    warm: (provider) => starts.warm(adapter, provider),
 
     async prepare(sandbox, endpoint, task) {
       const config = {
@@ -104,12 +85,12 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
     },
 
     command(sandbox, installed, task, endpoint) {
-      const start = startOptions(installed, RESOLUTIONS_INSIDE);
+      const start = startOptions(installed);
       const level = thinkingOf(task);
       const launcher = [`${INSIDE}/gateway-run.mjs`, String(GATEWAY_PORT)];
       return {
         argv: [
-          `${NODE_INSIDE}/bin/node`,
+          OWN_NODE.argv0,
           ...start.node,
           ...(gateway ? launcher : []),
           installed.entry,
@@ -124,15 +105,17 @@ function openclawAdapter(mode: 'local' | 'gateway'): HarnessAdapter {
           cwd: sandbox.workspace,
           stdin: '',
           env: {
-            PATH: `${NODE_INSIDE}/bin:/usr/local/bin:/usr/bin:/bin`,
+            PATH: `${OWN_NODE.bin}:/usr/local/bin:/usr/bin:/bin`,
             HOME: sandbox.home,
             TERM: 'dumb',
             LANG: 'C.UTF-8',
             NO_COLOR: '1',
             // Nothing of the 100-odd bundled plugins is on the tool list: a third of the start-up time.
             OPENCLAW_DISABLE_BUNDLED_PLUGINS: '1',
-            // No second process, and no code cache written into a temp directory that dies with the rollout.
+            // No second process, and no code cache written into a temp directory that dies with the rollout; with the second
+            // it takes the folder that it is given as it is, instead of starting again with one of its own naming.
             OPENCLAW_NO_RESPAWN: '1',
+            OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED: '1',
             ...start.env,
           },
         },

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { nodeMount } from '@treeward/sandbox';
 import { modulesOf, packageVersion } from '../cache.js';
 import { canonicaliser } from '../canonical/canonicaliser.js';
+import { OWN_NODE, ownNodeMount } from '../own-node.js';
+import { startCache, startOptions } from '../start-cache/start-cache.js';
 import { jsonLines } from '../transcripts/lines.js';
 import { treeJsonlEntries } from '../transcripts/tree-jsonl.js';
 import { thinkingOf } from '../thinking.js';
@@ -14,7 +15,9 @@ const PIN = '0.73.1';
 const INSIDE = '/opt/harness/pi';
 const PACKAGE = '@mariozechner/pi-coding-agent';
 
-/** The smallest of the real ones: four tools, no sub-agents. It runs on the Node that runs us. */
+const starts = startCache('pi', PIN);
+
+/** The smallest of the real ones: four tools, no sub-agents. */
 export const pi: HarnessAdapter = {
   name: 'pi',
   pin: PIN,
@@ -31,13 +34,17 @@ export const pi: HarnessAdapter = {
   async detect() {
     const modules = modulesOf('pi', PIN);
     const version = packageVersion(join(modules, PACKAGE));
-    if (version === null || !existsSync(join(modules, PACKAGE, 'dist/cli.js'))) return null;
+    const node = ownNodeMount();
+    if (version === null || node === null) return null;
+    if (!existsSync(join(modules, PACKAGE, 'dist/cli.js'))) return null; // an install that was cut off
     return {
       version,
-      mounts: [{ host: modules, inside: `${INSIDE}/node_modules` }, nodeMount().mount],
+      mounts: [{ host: modules, inside: `${INSIDE}/node_modules` }, node, ...starts.mounts(version)],
       entry: `${INSIDE}/node_modules/${PACKAGE}/dist/cli.js`,
     };
   },
+
+  warm: (provider) => starts.warm(pi, provider),
 
   async prepare(sandbox, endpoint, task) {
     const thinks = thinkingOf(task) !== null;
@@ -55,9 +62,11 @@ export const pi: HarnessAdapter = {
   command(sandbox, installed, task) {
     refuse('pi', task, ['mcpServers']);
     const level = thinkingOf(task);
+    const start = startOptions(installed);
     return {
       argv: [
-        nodeMount().argv0,
+        OWN_NODE.argv0,
+        ...start.node,
         installed.entry,
         '--print',
         ...['--provider', 'treeward'],
@@ -78,6 +87,7 @@ export const pi: HarnessAdapter = {
           NO_COLOR: '1',
           PI_OFFLINE: '1',
           PI_TELEMETRY: '0',
+          ...start.env,
         },
       },
     };

@@ -1,5 +1,5 @@
-// Preloaded into OpenClaw: answers which file a specifier means with what Node itself found when this map was made, instead of
-// asking the file system again for each of some 8,000 imports. `?record=DIR` makes a part of the map, `?map=FILE` uses one.
+// Preloaded into a CLI: answers which file a specifier means with what Node itself found when this map was made, instead of
+// asking the file system again for each of its imports (OpenClaw has some 8,000). `?record=DIR` makes a part of the map, `?map=FILE` uses one.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { isMainThread } from 'node:worker_threads';

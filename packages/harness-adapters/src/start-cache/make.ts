@@ -1,66 +1,22 @@
-import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readJson, writeJsonAtomic } from '@treeward/base';
-import type { Mount, SandboxProvider } from '@treeward/sandbox';
-import { harnessCache } from '../cache.js';
+import type { SandboxProvider } from '@treeward/sandbox';
 import { call, inOrder, say } from '../scripted/script.js';
 import { scriptedServer } from '../scripted/server.js';
 import type { HarnessAdapter, Installed } from '../types.js';
 
-/** Where sandboxes see it, read-only. */
-const INSIDE = '/opt/harness/openclaw-start';
-/** Below the folder: V8's code, and which file each import means. */
-const CODE = 'code';
-const MAP = 'resolutions.json';
+/** Below its folder: V8's code, and which file each import means. */
+export const CODE = 'code';
+export const MAP = 'resolutions.json';
 /** In the sandbox that makes it, below the workspace. */
 const MADE_IN = 'start-cache';
 const TIMEOUT = 120_000;
 
 /**
- * The start cache of one install on one Node: V8 takes code only from its own version, and the map holds only for these
- * files. Another install, another folder.
- */
-export function startCacheOf(name: string, version: string, node: string, modules: string): Mount {
-  const lock = join(modules, '.package-lock.json');
-  const digest = createHash('sha256')
-    .update(existsSync(lock) ? readFileSync(lock) : '')
-    .digest('hex')
-    .slice(0, 12);
-  return {
-    host: join(dirname(harnessCache()), 'start-caches', `${name}@${version}-node@${node}-${digest}`),
-    inside: INSIDE,
-  };
-}
-
-/** How a CLI is started that finds the cache there, or one that must not make one of its own. */
-export function startOptions(
-  installed: Installed,
-  hook: string,
-): { node: string[]; env: Record<string, string> } {
-  return installed.mounts.some(({ inside }) => inside === INSIDE)
-    ? { node: [`--import=file://${hook}?map=${INSIDE}/${MAP}`], env: usingCode(`${INSIDE}/${CODE}`) }
-    : { node: [], env: { NODE_DISABLE_COMPILE_CACHE: '1' } };
-}
-
-/** With the second variable OpenClaw takes the folder as it is, instead of starting again with one of its own naming. */
-const usingCode = (directory: string): Record<string, string> => ({
-  NODE_COMPILE_CACHE: directory,
-  OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED: '1',
-});
-
-/**
  * Makes the start cache: the CLI once, in a sandbox without a task, on a model that plays two replies. Nothing but the
  * CLI itself ever writes there; rollouts see the folder read-only. A folder that is there is left alone.
+ * @param host the folder that it becomes
  * @param hook `resolutions.mjs` inside the sandbox
  * @throws what the sandbox throws, or the file system where the CLI left no cache
  */
@@ -68,7 +24,7 @@ export async function makeStartCache(
   adapter: HarnessAdapter,
   installed: Installed,
   provider: SandboxProvider,
-  { host }: Mount,
+  host: string,
   hook: string,
 ): Promise<void> {
   if (existsSync(host)) return;
@@ -94,7 +50,7 @@ export async function makeStartCache(
       await session.write(`${made}/maps/0.json`, '{}');
       await sandbox.run([argv[0]!, `--import=file://${hook}?record=${made}/maps`, ...argv.slice(1)], {
         ...run,
-        env: { ...env, ...usingCode(`${made}/${CODE}`) },
+        env: { ...env, NODE_COMPILE_CACHE: `${made}/${CODE}` },
         timeout: TIMEOUT,
       });
       await sandbox.exportWorkspace(join(copy, 'workspace'));
