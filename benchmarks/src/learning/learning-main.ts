@@ -93,7 +93,9 @@ async function main(): Promise<void> {
       break;
     }
     process.stdout.write(`${run.id}: ${isFinished(folder) ? 'finished before' : folder}\n`);
+    const earlier = runs.slice(0, runs.indexOf(run)).find(({ seed }) => seed === run.seed);
     const cost = await runOne(run, folder, {
+      sameSeed: earlier && resolve(flags.runs, earlier.id),
       config: flags.config,
       set: [...quick, ...flags.set],
       signal: stop.signal,

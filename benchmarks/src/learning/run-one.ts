@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, openSync, closeSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readJson, TreewardError, writeJsonAtomic } from '@treeward/base';
@@ -23,14 +23,26 @@ export function isFinished(folder: string): boolean {
 }
 
 /**
+ * The cold start on the held-out tasks is the same rollouts in every arm of a seed, token for token (192 of 192 rewards were equal
+ * when two arms both ran them): what one arm measured, the next ones take.
+ */
+function shareColdStart(from: string | undefined, folder: string): void {
+  const file = join('eval', 'before.json');
+  if (!from || existsSync(folder) || !existsSync(join(from, file))) return;
+  mkdirSync(join(folder, 'eval'), { recursive: true });
+  copyFileSync(join(from, file), join(folder, file));
+}
+
+/**
  * Trains one arm with one seed by the ordinary command, continuing a run that was stopped. Its output goes to `<folder>.log`, what
  * it cost so far to `<folder>.cost.json`.
+ * @param options.sameSeed folder of an earlier run with the same seed and tasks
  * @throws TreewardError BENCH_E_RUN when the command fails
  */
 export async function runOne(
   run: Run,
   folder: string,
-  options: { config: string; set: readonly string[]; signal: AbortSignal },
+  options: { config: string; set: readonly string[]; signal: AbortSignal; sameSeed?: string | undefined },
 ): Promise<RunCost> {
   mkdirSync(join(folder, '..'), { recursive: true });
   const costFile = `${folder}.cost.json`;
@@ -38,6 +50,7 @@ export async function runOne(
     ? readJson<RunCost>(costFile)
     : { cpuSeconds: 0, wallSeconds: 0, starts: 0 };
   if (isFinished(folder)) return before;
+  shareColdStart(options.sameSeed, folder);
   const arguments_ = existsSync(join(folder, 'checkpoints'))
     ? ['train', '--resume', '--run-dir', folder]
     : ['train', '@', options.config, '--run-dir', folder, '--seed', String(run.seed)].concat(
