@@ -1,13 +1,6 @@
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import {
-  readJson,
-  toPlainError,
-  TreewardError,
-  writeFileAtomic,
-  writeJsonAtomic,
-  type RolloutFolder,
-} from '@treeward/base';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { readJson, toPlainError, TreewardError, writeJsonAtomic, type RolloutFolder } from '@treeward/base';
 import type { EndpointSummary, GatewayControl } from '@treeward/gateway';
 import {
   adapterByName,
@@ -77,6 +70,7 @@ export async function runRollout(
     result.reward = FAULTS[result.fault.kind].then === 'own' ? 0 : null;
   }
   result.time.total = Math.round(performance.now() - started);
+  // The only atomic write: a rollout without its result is done again, so with it all else is whole.
   if (existsSync(folder.root)) writeJsonAtomic(folder.result, result);
   return result;
 }
@@ -185,7 +179,7 @@ async function attempt({ spec, deps, folder, result, task, adapter, signal }: At
       timedOut: run.timedOut,
     });
     const { all, event } = await witness.last();
-    writeFileAtomic(folder.workspaceDiff, all.map((change) => JSON.stringify(change) + '\n').join(''));
+    writeFileSync(folder.workspaceDiff, all.map((change) => JSON.stringify(change) + '\n').join(''));
     await append(
       folder,
       event,
@@ -306,7 +300,11 @@ async function keepTranscript(
   endpoint: Endpoint,
 ): Promise<RecordEvent[]> {
   const files = await adapter.readTranscript(sandbox.session(), task, endpoint);
-  for (const [name, bytes] of files) writeFileAtomic(join(folder.transcript, name), bytes);
+  for (const [name, bytes] of files) {
+    const file = join(folder.transcript, name);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, bytes);
+  }
   const agents = adapter.parseTranscript?.(files) ?? [];
   return agents.length ? [{ type: 'transcript', time: Date.now(), agents }] : [];
 }

@@ -3,8 +3,9 @@ import { AgentProvider, type AgentProviderOptions } from './agent-provider.js';
 import { oomKills } from './cgroups.js';
 import { launch } from './launch.js';
 import { inspectMachine, type Machine } from './machine.js';
-import { defaultRoot } from './owner.js';
+import { defaultRoot, type OwnerFolder } from './owner.js';
 import { launchUnsafe } from './unsafe.js';
+import { Spawner } from './spawner.js';
 import { sweepRoot } from './sweep.js';
 import { stracePath } from './trace.js';
 import type { Sandbox, SandboxOptions, SandboxTier } from './types.js';
@@ -31,6 +32,7 @@ export class BubblewrapProvider extends AgentProvider {
   readonly #unsafe: boolean;
   readonly #inspect: () => { machine: Machine | null; reasons: string[] };
   #probed: Promise<Probed> | null = null;
+  #spawner: Spawner | null = null;
 
   /** Does no I/O. */
   constructor(options: BubblewrapOptions = {}) {
@@ -94,12 +96,27 @@ export class BubblewrapProvider extends AgentProvider {
     return this.create(options, machine?.mechanism === 'root', async (request) => {
       const cgroups = machine?.cgroups;
       return {
-        launched: machine ? await launch({ ...request, machine, strace }) : await launchUnsafe(request),
+        launched: machine
+          ? await launch({ ...request, machine, strace, spawner: this.#spawnerOf(request.folder) })
+          : await launchUnsafe(request),
         tier,
         image: null,
         oomKills: async () => (cgroups ? oomKills(cgroups, `${request.folder.name}.${request.id}`) : 0),
       };
     });
+  }
+
+  /** One for all sandboxes; another in place of one that was killed. */
+  #spawnerOf({ agent, path }: OwnerFolder): Spawner {
+    if (!this.#spawner?.alive) this.#spawner = new Spawner(agent, path);
+    return this.#spawner;
+  }
+
+  override async close(): Promise<void> {
+    await super.close();
+    const spawner = this.#spawner;
+    this.#spawner = null;
+    await spawner?.close();
   }
 
   async sweep(): Promise<{ swept: number; live: number }> {

@@ -1,16 +1,21 @@
 import type { ChildProcess } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const MAX_STDERR = 64 * 1024;
 
-/** A started process, its end, and why it ended (its last words on stderr). */
-export interface Watched {
-  child: ChildProcess;
+/** A started process: its ends, its end, and why it ended (its last words on stderr). */
+export interface Running {
+  /** Absent when it could not be started. */
+  pid: number | undefined;
+  output: Readable;
+  input: Writable;
   exited: Promise<void>;
   failure: Promise<never>;
+  kill(): void;
 }
 
-export function watch(child: ChildProcess): Watched {
+export function watch(child: ChildProcess): Running {
   let stderr = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     if (stderr.length < MAX_STDERR) stderr += text;
@@ -27,7 +32,10 @@ export function watch(child: ChildProcess): Watched {
     );
   });
   failure.catch(() => undefined);
-  return { child, exited, failure };
+  return {
+    ...{ pid: child.pid, output: child.stdout!, input: child.stdin!, exited, failure },
+    kill: () => void child.kill('SIGKILL'),
+  };
 }
 
 /** The work's result, or the first of: the process ended, the signal was aborted. */

@@ -15,6 +15,7 @@ export const FrameType = {
   writeData: 6,
   writeEnd: 7,
   read: 8,
+  spawn: 9,
   ready: 64,
   stdout: 65,
   stderr: 66,
@@ -22,6 +23,8 @@ export const FrameType = {
   data: 68,
   done: 69,
   error: 70,
+  spawned: 71,
+  ended: 72,
 } as const;
 
 export interface Frame {

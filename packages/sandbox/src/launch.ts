@@ -1,16 +1,16 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, mkdirSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StartRequest } from './agent-provider.js';
 import { AgentClient } from './agent-client.js';
 import { bwrapCommand, WORKSPACE } from './bwrap-arguments.js';
-import { orFailure, settlesWithin, watch } from './child.js';
+import { orFailure, settlesWithin, type Running } from './child.js';
 import { createCgroup, killCgroup, removeCgroup } from './cgroups.js';
 import { overlayChanges } from './changes.js';
 import type { Machine } from './machine.js';
 import { HOME, removeLease, sandboxDirectory, writeLease } from './owner.js';
 import { processStart, uptimeMs } from './processes.js';
+import type { Spawner } from './spawner.js';
 import { readTrace, TRACE_FILE, tracer } from './trace.js';
 import { at, openDirectory } from './tree.js';
 import type { Execution, FileChange } from './types.js';
@@ -21,6 +21,7 @@ const KILL_PATIENCE_MS = 10_000;
 
 export interface LaunchRequest extends StartRequest {
   machine: Machine;
+  spawner: Spawner;
   /** Path of strace when commands are to be watched. */
   strace: string | null;
 }
@@ -49,18 +50,16 @@ export async function launch(request: LaunchRequest): Promise<Launched> {
   const directory = sandboxDirectory(folder, id);
   const cgroup = machine.cgroups && { layout: machine.cgroups, name: `${folder.name}.${id}` };
   const open: number[] = [];
-  let child: ChildProcess | null = null;
-  let exited: Promise<void> = Promise.resolve();
+  let running: Running | null = null;
   let client: AgentClient | null = null;
 
   const tearDown = async (): Promise<boolean> => {
-    const running = child;
-    if (running?.pid !== undefined) {
+    if (running) {
       client?.close();
-      if (!(await settlesWithin(exited, CLOSE_PATIENCE_MS))) {
+      if (!(await settlesWithin(running.exited, CLOSE_PATIENCE_MS))) {
         if (cgroup) await killCgroup(cgroup.layout, cgroup.name);
-        running.kill('SIGKILL');
-        if (!(await settlesWithin(exited, KILL_PATIENCE_MS))) return false;
+        running.kill();
+        if (!(await settlesWithin(running.exited, KILL_PATIENCE_MS))) return false;
       }
     }
     for (const fd of open.splice(0)) closeSync(fd);
@@ -80,13 +79,11 @@ export async function launch(request: LaunchRequest): Promise<Launched> {
     mkdirSync(directory, { mode: 0o711 });
     const procs = cgroup ? await createCgroup(cgroup.layout, cgroup.name, request.limits) : [];
     signal.throwIfAborted();
-    const started = start(request, directory, procs);
-    child = started.child;
-    exited = started.exited;
-    client = new AgentClient(started.child.stdin!, started.child.stdout!);
-    const { pid } = started.child;
-    if (pid !== undefined) writeLease(folder, { ...lease, pid, start: processStart(pid) });
-    const { port } = await orFailure(client.ready, started.failure, signal);
+    running = await start(request, directory, procs);
+    client = new AgentClient(running.input, running.output);
+    const pid = running.pid!;
+    writeLease(folder, { ...lease, pid, start: processStart(pid) });
+    const { port } = await orFailure(client.ready, running.failure, signal);
     for (const name of ['u', 'm', 't']) open.push(openDirectory(join(`/proc/${pid}/root`, directory, name)));
     const [upper, merged, trace] = open as [number, number, number];
     return {
@@ -105,8 +102,8 @@ export async function launch(request: LaunchRequest): Promise<Launched> {
   }
 }
 
-function start(request: LaunchRequest, directory: string, procs: readonly string[]) {
-  const { machine, folder } = request;
+function start(request: LaunchRequest, directory: string, procs: readonly string[]): Promise<Running> {
+  const { machine, folder, spawner } = request;
   const asRoot = machine.mechanism === 'root';
   // As root the sources are bound below the sandbox's own directory first: bwrap runs as the sandbox uid and could
   // not walk to, say, /root/.cache.
@@ -131,26 +128,17 @@ function start(request: LaunchRequest, directory: string, procs: readonly string
   const binds = asRoot
     ? [...new Set(sources)].flatMap((host) => ['--bind', host, String(sources.indexOf(host))])
     : [];
-  const seccomp = openSync(folder.seccomp, 'r');
-  let child: ChildProcess;
-  try {
-    child = spawn(
-      folder.agent,
-      [
-        ...['launch', '--dir', directory, '--lower', request.lower.path],
-        ...['--disk', String(request.limits.disk), '--inodes', '200k'],
-        ...(asRoot ? ['--uid', String(request.uid), '--gid', String(request.uid)] : ['--userns']),
-        ...procs.flatMap((file) => ['--cgroup', file]),
-        ...binds,
-        ...['--', ...(request.strace ? tracer(request.strace, directory) : []), ...command],
-      ],
-      // Detached: Ctrl-C at the terminal asks us to finish, it must not hit the sandboxes.
-      { cwd: '/', env: {}, detached: true, stdio: ['pipe', 'pipe', 'pipe', seccomp] },
-    );
-  } finally {
-    closeSync(seccomp);
-  }
-  return watch(child);
+  return spawner.start(
+    [
+      ...['launch', '--dir', directory, '--lower', request.lower.path],
+      ...['--disk', String(request.limits.disk), '--inodes', '200k'],
+      ...(asRoot ? ['--uid', String(request.uid), '--gid', String(request.uid)] : ['--userns']),
+      ...procs.flatMap((file) => ['--cgroup', file]),
+      ...binds,
+      ...['--', ...(request.strace ? tracer(request.strace, directory) : []), ...command],
+    ],
+    folder.seccomp,
+  );
 }
 
 /** The agent reports port 0 when it forwards nothing. */

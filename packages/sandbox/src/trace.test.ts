@@ -99,7 +99,7 @@ describe('trace', () => {
     );
     await sandbox.destroy();
     expect(existsSync(join(root, 'root', sandbox.id))).toBe(false);
-    expect(processesWith(join(root, 'root'))).toEqual([]);
+    expect(processesWith(`/sb/${sandbox.id}`)).toEqual([]);
   });
 
   it('is off unless it was asked for', async () => {

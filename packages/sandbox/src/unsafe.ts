@@ -1,10 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TreewardError } from '@treeward/base';
 import { AgentClient } from './agent-client.js';
 import { plainChanges } from './changes.js';
-import { orFailure, settlesWithin, watch } from './child.js';
+import { orFailure, settlesWithin, watch, type Running } from './child.js';
 import type { StartRequest } from './agent-provider.js';
 import { modelUrl, type Launched } from './launch.js';
 import { removeLease, sandboxDirectory, writeLease } from './owner.js';
@@ -29,16 +29,15 @@ export async function launchUnsafe(request: StartRequest): Promise<Launched> {
   }
   const directory = sandboxDirectory(folder, id);
   const [workspace, home] = [join(directory, 'workspace'), join(directory, 'home')];
-  let child: ChildProcess | null = null;
-  let exited: Promise<void> = Promise.resolve();
+  let running: Running | null = null;
   let client: AgentClient | null = null;
   let merged = -1;
 
   const tearDown = async (): Promise<boolean> => {
     client?.close(); // the agent kills its descendants before it goes
-    if (child?.pid !== undefined && !(await settlesWithin(exited, 5000))) {
-      child.kill('SIGKILL');
-      if (!(await settlesWithin(exited, 5000))) return false;
+    if (running?.pid !== undefined && !(await settlesWithin(running.exited, 5000))) {
+      running.kill();
+      if (!(await settlesWithin(running.exited, 5000))) return false;
     }
     if (merged >= 0) closeSync(merged);
     merged = -1;
@@ -64,15 +63,13 @@ export async function launchUnsafe(request: StartRequest): Promise<Launched> {
     const model = request.modelDirectory
       ? ['--port', '0', '--model', join(request.modelDirectory, 'model.sock')]
       : [];
-    const started = watch(
+    running = watch(
       spawn(folder.agent, ['agent', ...model], { cwd: workspace, env: {}, detached: true, stdio: 'pipe' }),
     );
-    child = started.child;
-    exited = started.exited;
-    client = new AgentClient(started.child.stdin!, started.child.stdout!);
-    const { pid } = started.child;
+    client = new AgentClient(running.input, running.output);
+    const { pid } = running;
     if (pid !== undefined) writeLease(folder, { ...lease, pid, start: processStart(pid) });
-    const { port } = await orFailure(client.ready, started.failure, signal);
+    const { port } = await orFailure(client.ready, running.failure, signal);
     merged = openDirectory(workspace);
     return {
       client,

@@ -115,8 +115,9 @@ static int agent_main(int argc, char **argv) {
 int main(int argc, char **argv) {
   if (argc > 1 && !strcmp(argv[1], "agent")) return agent_main(argc, argv);
   if (argc > 1 && !strcmp(argv[1], "launch")) return launch_main(argc, argv);
+  if (argc > 1 && !strcmp(argv[1], "spawner")) return spawner_main(argc, argv);
   if (argc > 1 && !strcmp(argv[1], "mount")) return mount_main(argc, argv);
   if (argc > 1 && !strcmp(argv[1], "unmount")) return unmount_main(argc, argv);
-  fprintf(stderr, "usage: treeward-init agent|launch|mount|unmount …\n");
+  fprintf(stderr, "usage: treeward-init agent|launch|spawner|mount|unmount …\n");
   return 64;
 }

@@ -1,5 +1,6 @@
 /*
  * treeward-init: one static binary with these roles.
+ *   spawner  on the host: starts `launch` for a supervisor that is costly to fork (spawner.c).
  *   launch   on the host: joins cgroups, builds the sandbox's mounts in a private mount namespace, drops the uid,
  *            becomes bwrap (launch.c).
  *   mount, unmount   on the host: the same mounts for a container daemon (mounts.c).
@@ -33,6 +34,7 @@ enum frame_type {
   F_WRITE_DATA = 6,
   F_WRITE_END = 7,
   F_READ = 8,
+  F_SPAWN = 9, /* to the spawner */
   /* to the supervisor */
   F_READY = 64,
   F_STDOUT = 65,
@@ -41,6 +43,9 @@ enum frame_type {
   F_DATA = 68,
   F_DONE = 69,
   F_ERROR = 70,
+  /* from the spawner */
+  F_SPAWNED = 71,
+  F_ENDED = 72,
 };
 
 /* frames.c */
@@ -105,6 +110,9 @@ int unmount_main(int argc, char **argv);
 
 /* launch.c */
 int launch_main(int argc, char **argv);
+
+/* spawner.c */
+int spawner_main(int argc, char **argv);
 
 /* init.c */
 uint64_t now_ms(void);

@@ -32,7 +32,11 @@ export class DoomedOwner {
 
   /** Waits until all its sandboxes run. `folder`: its name below the provider's root. */
   async alive(root: string): Promise<{ folder: string }> {
-    await once(this.#child.stdout!, 'data');
+    const ended = once(this.#child, 'exit').then(([code]) => {
+      throw new Error(`the owner ended with ${code} before its sandboxes ran`);
+    });
+    await Promise.race([once(this.#child.stdout!, 'data'), ended]);
+    ended.catch(() => undefined); // its end is what it is for
     const folder = readdirSync(root).find((name) => name.startsWith(`${this.#child.pid}-`));
     if (folder === undefined) throw new Error(`no folder of process ${this.#child.pid} in ${root}`);
     return { folder };
