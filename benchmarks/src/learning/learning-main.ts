@@ -20,6 +20,7 @@ interface Flags {
   config: string;
   arms: string;
   seeds: string;
+  steps: number;
   runs: string;
   cpuHours: number;
   set: string[];
@@ -33,6 +34,7 @@ const flags = new Command('learning')
   .option('--config <file>', 'the mix', 'packages/train/configs/fast.toml')
   .option('--arms <names>', `of ${ARMS.map(({ name }) => name).join(', ')}`, 'rloo,ppo-history,shuffled')
   .option('--seeds <list>', 'whole numbers', '0,1,2')
+  .option('--steps <n>', 'optimiser steps of each run; one that ended earlier goes on', Number, 35)
   .option('--runs <dir>', 'where the runs lie; finished ones are not run again', 'runs/learning')
   .option('--cpu-hours <n>', 'no further run is started once this much CPU time is spent', Number, 20)
   .option(
@@ -49,7 +51,7 @@ const flags = new Command('learning')
     `
 Examples:
   nx run benchmarks:learning -- --detach --out benchmarks/results/learning.json
-  nx run benchmarks:learning -- --arms rloo --seeds 0 --set run.steps=200 --runs runs/stability --out benchmarks/results/stability.json`,
+  nx run benchmarks:learning -- --arms rloo --seeds 0 --steps 200 --runs runs/stability --out benchmarks/results/stability.json`,
   )
   .parse()
   .opts<Flags>();
@@ -77,26 +79,26 @@ async function main(): Promise<void> {
   process.once('SIGINT', () => stop.abort());
   process.once('SIGTERM', () => stop.abort());
   const runs = planRuns(chosenArms(), flags.quick ? [0] : seedsOf(flags.seeds));
-  const quick = flags.quick
-    ? ['run.steps=2', 'eval.tasks=4', 'rollouts.groups={ claude-code = 1, pi = 1 }']
-    : [];
+  const quick = flags.quick ? ['eval.tasks=4', 'rollouts.groups={ claude-code = 1, pi = 1 }'] : [];
+  const steps = flags.quick ? 2 : flags.steps;
   const outcomes: RunOutcome[] = [];
   for (const run of runs) {
     const folder = resolve(flags.runs, run.id);
     const spent = runs
       .map(({ id }) => resolve(flags.runs, `${id}.cost.json`))
       .reduce((sum, file) => sum + (existsSync(file) ? readJson<RunCost>(file).cpuSeconds : 0), 0);
-    if (!isFinished(folder) && spent / 3600 >= flags.cpuHours) {
+    if (!isFinished(folder, steps) && spent / 3600 >= flags.cpuHours) {
       process.stdout.write(
         `${(spent / 3600).toFixed(1)} CPU-hours spent of ${flags.cpuHours}: stopped before ${run.id}\n`,
       );
       break;
     }
-    process.stdout.write(`${run.id}: ${isFinished(folder) ? 'finished before' : folder}\n`);
+    process.stdout.write(`${run.id}: ${isFinished(folder, steps) ? 'finished before' : folder}\n`);
     const earlier = runs.slice(0, runs.indexOf(run)).find(({ seed }) => seed === run.seed);
     const cost = await runOne(run, folder, {
       sameSeed: earlier && resolve(flags.runs, earlier.id),
       config: flags.config,
+      steps,
       set: [...quick, ...flags.set],
       signal: stop.signal,
     });

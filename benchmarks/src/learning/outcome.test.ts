@@ -44,9 +44,10 @@ describe('a finished run', () => {
     const outcome = readOutcome({ arm: ARMS[0]!, seed: 3, id: 'x' }, folder, cost);
     expect(outcome).toMatchObject({ arm: 'rloo', seed: 3, steps: 2 });
     expect(outcome.curves).toMatchObject({ reward: [0.4, 0.5], kl: [0.01, null] });
-    expect(isFinished(folder)).toBe(true);
-    expect(isFinished(runFolder(0.2, [], true))).toBe(false);
-    expect(isFinished(join(folder, 'nowhere'))).toBe(false);
+    expect(isFinished(folder, 2)).toBe(true);
+    expect(isFinished(folder, 3)).toBe(false); // it goes on where it ended
+    expect(isFinished(runFolder(0.2, [], true), 0)).toBe(false);
+    expect(isFinished(join(folder, 'nowhere'), 0)).toBe(false);
   });
 
   it('becomes a row of its seed, and the mean over seeds', () => {

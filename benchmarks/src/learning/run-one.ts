@@ -16,10 +16,12 @@ export interface RunCost {
 const cli = fileURLToPath(new URL('../../../packages/train/dist/cli.js', import.meta.url));
 const workspace = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** Whether a run reached its last step and was evaluated after it. */
-export function isFinished(folder: string): boolean {
+/** Whether a run reached this step and was evaluated after it. */
+export function isFinished(folder: string, steps: number): boolean {
   const file = join(folder, 'summary.json');
-  return existsSync(file) && !readJson<{ interrupted: boolean }>(file).interrupted;
+  if (!existsSync(file)) return false;
+  const summary = readJson<{ interrupted: boolean; steps: number }>(file);
+  return !summary.interrupted && summary.steps >= steps;
 }
 
 /**
@@ -34,7 +36,7 @@ function shareColdStart(from: string | undefined, folder: string): void {
 }
 
 /**
- * Trains one arm with one seed by the ordinary command, continuing a run that was stopped. Its output goes to `<folder>.log`, what
+ * Trains one arm with one seed by the ordinary command, continuing a run that was stopped or ended earlier. Its output goes to `<folder>.log`, what
  * it cost so far to `<folder>.cost.json`.
  * @param options.sameSeed folder of an earlier run with the same seed and tasks
  * @throws TreewardError BENCH_E_RUN when the command fails
@@ -42,20 +44,29 @@ function shareColdStart(from: string | undefined, folder: string): void {
 export async function runOne(
   run: Run,
   folder: string,
-  options: { config: string; set: readonly string[]; signal: AbortSignal; sameSeed?: string | undefined },
+  options: {
+    config: string;
+    steps: number;
+    set: readonly string[];
+    signal: AbortSignal;
+    sameSeed?: string | undefined;
+  },
 ): Promise<RunCost> {
   mkdirSync(join(folder, '..'), { recursive: true });
   const costFile = `${folder}.cost.json`;
   const before = existsSync(costFile)
     ? readJson<RunCost>(costFile)
     : { cpuSeconds: 0, wallSeconds: 0, starts: 0 };
-  if (isFinished(folder)) return before;
+  if (isFinished(folder, options.steps)) return before;
   shareColdStart(options.sameSeed, folder);
-  const arguments_ = existsSync(join(folder, 'checkpoints'))
-    ? ['train', '--resume', '--run-dir', folder]
-    : ['train', '@', options.config, '--run-dir', folder, '--seed', String(run.seed)].concat(
-        [...run.arm.set, ...options.set].flatMap((text) => ['--set', text]),
-      );
+  const arguments_ = [
+    ...(existsSync(join(folder, 'checkpoints'))
+      ? ['train', '--resume']
+      : ['train', '@', options.config, '--seed', String(run.seed)].concat(
+          [...run.arm.set, ...options.set].flatMap((text) => ['--set', text]),
+        )),
+    ...['--run-dir', folder, '--max-steps', String(options.steps)],
+  ];
   const cpu = childrenCpuSeconds();
   const start = performance.now();
   const log = openSync(`${folder}.log`, 'a');
