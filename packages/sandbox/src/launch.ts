@@ -138,6 +138,7 @@ function start(request: LaunchRequest, directory: string, procs: readonly string
       ...['--', ...(request.strace ? tracer(request.strace, directory) : []), ...command],
     ],
     folder.seccomp,
+    request.signal,
   );
 }
 

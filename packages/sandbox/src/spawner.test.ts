@@ -79,6 +79,21 @@ describe('the spawner', () => {
     expect(spawners()).toEqual([pid]);
   });
 
+  it('does not answer: the start ends by its time limit, and nothing comes of it later', async () => {
+    const brief = new BubblewrapProvider({ root, run: 'stopped', createTimeout: 500 });
+    const others = spawners();
+    await (await brief.open({ id: 'first', network })).destroy();
+    const [pid] = spawners().filter((candidate) => !others.includes(candidate));
+    process.kill(pid!, 'SIGSTOP');
+    await expect(brief.open({ id: 'waits', network })).rejects.toMatchObject({ code: 'SANDBOX_E_CREATE' });
+    process.kill(pid!, 'SIGCONT');
+    const after = await brief.open({ id: 'after', network });
+    expect((await sh(after, 'echo here')).stdout).toBe('here\n');
+    await vi.waitFor(() => expect(processesWith('/sb/waits')).toEqual([]), 5000);
+    await brief.close();
+    expect(brief.counters()).toMatchObject({ create_failed: 1, leaked: 0 });
+  });
+
   it('ends with its provider, and with its owner’s kill -9', { timeout: 60_000 }, async () => {
     await provider.close();
     expect(spawners()).toEqual([]);

@@ -48,7 +48,11 @@ export class Spawner {
     });
     const reader = new FrameReader();
     child.stdout.on('data', (piece: Buffer) => {
-      for (const frame of reader.push(piece)) this.#pending.get(frame.id)?.onFrame(frame);
+      try {
+        for (const frame of reader.push(piece)) this.#pending.get(frame.id)?.onFrame(frame);
+      } catch (error) {
+        this.#lose(error as Error);
+      }
     });
     // From then on nobody has to wait for it: what runs holds its own connection.
     const release = (): void => {
@@ -73,42 +77,51 @@ export class Spawner {
   /**
    * Runs `treeward-init launch …`.
    * @param third file that descriptor 3 reads
-   * @throws Error when the spawner is not there
+   * @throws Error when it could not be started, the signal's reason when that came first
    */
-  async start(argv: readonly string[], third: string): Promise<Running> {
-    await this.#ready;
+  async start(argv: readonly string[], third: string, signal: AbortSignal): Promise<Running> {
+    await unlessAborted(this.#ready, signal);
+    // By its working directory: a path of any length is short that way.
     const io = connect(`/proc/${this.#process.pid}/cwd/${SOCKET}`);
-    io.on('error', () => undefined); // the agent went while we wrote; its end says so
-    await once(io, 'connect'); // by its working directory: a path of any length is short that way
-    const id = this.#nextId++;
-    let exited: () => void = () => undefined;
-    let ended: (why: Error) => void = () => undefined;
-    const end = new Promise<void>((resolve) => (exited = resolve));
-    const failure = new Promise<never>((_, reject) => (ended = reject));
-    failure.catch(() => undefined);
+    try {
+      await once(io, 'connect', { signal });
+      io.on('error', () => undefined); // the agent went while we wrote; its end says so
+      const id = this.#nextId++;
+      const { spawned, exited, failure } = this.#follow(id);
+      io.write(encodeFrame(FrameType.spawn, id, Buffer.concat([third, ...argv].map(zeroTerminated))));
+      const pid = await unlessAborted(spawned, signal);
+      const start = processStart(pid);
+      return {
+        ...{ pid, input: io, output: io, exited, failure },
+        kill: () => void (start !== null && killProcess(pid, start)),
+      };
+    } catch (error) {
+      io.destroy(); // what may have been started sees the end of its input
+      throw error;
+    }
+  }
+
+  /** What the spawner says of one start. */
+  #follow(id: number) {
+    const spawned = deferred<number>();
+    const exited = deferred<void>();
+    const failure = deferred<never>();
     const finish = (why: Error): void => {
       this.#pending.delete(id);
-      exited();
-      ended(why);
+      spawned.reject(why);
+      failure.reject(why);
+      exited.resolve();
     };
-    const pid = await new Promise<number>((resolve, reject) => {
-      this.#pending.set(id, {
-        onFrame: ({ type, payload }) => {
-          if (type === FrameType.spawned) resolve(payload.readUInt32LE(0));
-          else if (type === FrameType.ended) finish(endOf(payload));
-        },
-        lost: (error) => (reject(error), finish(error)),
-      });
-      if (this.#lost) this.#pending.get(id)!.lost(this.#lost);
-      io.write(encodeFrame(FrameType.spawn, id, Buffer.concat([third, ...argv].map(zeroTerminated))));
-      // Refused (too many processes): the connection closes and no word comes.
-      io.once('close', () => reject(new Error('the spawner could not start a process')));
+    for (const { promise } of [spawned, failure]) promise.catch(() => undefined);
+    this.#pending.set(id, {
+      onFrame: ({ type, payload }) => {
+        if (type === FrameType.spawned) spawned.resolve(payload.readUInt32LE(0));
+        else if (type === FrameType.ended) finish(endOf(payload));
+      },
+      lost: finish,
     });
-    const start = processStart(pid);
-    return {
-      ...{ pid, input: io, output: io, exited: end, failure },
-      kill: () => void (start !== null && killProcess(pid, start)),
-    };
+    if (this.#lost) finish(this.#lost);
+    return { spawned: spawned.promise, exited: exited.promise, failure: failure.promise };
   }
 
   /** Ends it and with it everything that it started. */
@@ -125,4 +138,23 @@ function endOf(payload: Buffer): Error {
   const [code, signal] = [payload.readInt32LE(0), payload.readInt32LE(4)];
   const words = payload.subarray(8).toString('utf8').trim();
   return new Error(`${words || 'no message'} (${code < 0 ? `signal ${signal}` : `exit ${code}`})`);
+}
+
+function deferred<T>() {
+  let resolve!: (value: T) => void;
+  let reject!: (error: Error) => void;
+  const promise = new Promise<T>((...settle) => ([resolve, reject] = settle));
+  return { promise, resolve, reject };
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = deferred<never>();
+  const abort = (): void => aborted.reject(signal.reason as Error);
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort);
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
 }

@@ -62,6 +62,7 @@ static void become(int connection, int words, char *third, int argc, char **argv
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   signal(SIGPIPE, SIG_DFL);
+  dup2(words, 2);
   setsid(); /* Ctrl-C at the terminal asks the supervisor to finish, it must not hit the sandboxes */
   umask(022);
   if (chdir("/")) fail("chdir", "/");
@@ -69,11 +70,18 @@ static void become(int connection, int words, char *third, int argc, char **argv
   if (*third && fd < 0) fail("open", third);
   dup2(connection, 0);
   dup2(connection, 1);
-  dup2(words, 2);
   if (fd == 3) fcntl(3, F_SETFD, 0);
   else if (fd >= 0) dup2(fd, 3);
   clearenv();
   _exit(launch_main(argc, argv));
+}
+
+static void refuse(uint32_t id, const char *what) {
+  uint8_t payload[8 + 128];
+  int32_t end[2] = {71, 0};
+  memcpy(payload, end, sizeof end);
+  int length = snprintf((char *)payload + 8, 128, "cannot start a process: %s: %s", what, strerror(errno));
+  frame_send(F_ENDED, id, payload, 8 + (uint32_t)length);
 }
 
 /* Takes one connection: reads the request, whole before anything else, and starts what it asks for. */
@@ -98,11 +106,15 @@ static void accept_one(int listening) {
   int argc = 1;
   for (; at < payload + length && argc <= MAX_ARGUMENTS; at += strlen(at) + 1) argv[argc++] = at;
   int words[2];
-  if (pipe2(words, O_CLOEXEC)) goto done;
+  if (pipe2(words, O_CLOEXEC)) {
+    refuse(id, "pipe");
+    goto done;
+  }
   pid_t pid = fork();
   if (pid == 0) become(connection, words[1], payload, argc, argv);
   close(words[1]);
   if (pid < 0) {
+    refuse(id, "fork");
     close(words[0]);
     goto done;
   }
@@ -114,7 +126,7 @@ static void accept_one(int listening) {
   frame_send(F_SPAWNED, id, &number, sizeof number);
 done:
   free(payload);
-  close(connection); /* one that was refused sees its connection close */
+  close(connection); /* that of no request sees nothing but this */
 }
 
 static void listen_to(struct child *child) {
