@@ -7,7 +7,7 @@ import { progressPrinter, setupReport, withEarlierWork } from './lib/report.mjs'
 import { schedule } from './lib/schedule.mjs';
 import { readStamp, writeStamp } from './lib/stamp.mjs';
 import { nativeBuild, tensorflowOperators, typescriptBuild } from './steps/build.mjs';
-import { docker } from './steps/docker.mjs';
+import { browser, docker } from './steps/for-tests.mjs';
 import { harness } from './steps/harnesses.mjs';
 import { libtensorflow } from './steps/libtensorflow.mjs';
 import { npmPackages } from './steps/npm-packages.mjs';
@@ -31,6 +31,9 @@ export const CORE_STEPS = [
   'typescript',
 ];
 
+/** Only tests use these. */
+const FOR_TESTS = ['docker', 'browser'];
+
 /** The harness CLIs and the node that OpenClaw runs on. */
 export const HARNESS_STEPS = Object.keys(pins.harnesses).map((name) => `harness-${name}`);
 
@@ -47,6 +50,7 @@ function makeSteps(printer, only) {
     ['npm-packages', 'npm packages', npmPackages],
     ['system-packages', 'system packages', systemPackages],
     ['docker', 'docker for tests', docker],
+    ['browser', 'browser for tests', browser],
     ['libtensorflow', 'libtensorflow', libtensorflow],
     ['tfjs-binding', 'tfjs-node binding', tfjsBinding],
     ['native', 'native', nativeBuild],
@@ -59,7 +63,7 @@ function makeSteps(printer, only) {
     ]),
   ];
   return makers
-    .filter(([id]) => (only === undefined ? id !== 'docker' : only.includes(id)))
+    .filter(([id]) => (only === undefined ? !FOR_TESTS.includes(id) : only.includes(id)))
     .map(([id, title, make]) => make(context(id, title)));
 }
 

@@ -18,7 +18,7 @@ import { scratchFolder } from '../testing/scratch.mjs';
 import { harness } from './harnesses.mjs';
 import { libtensorflow } from './libtensorflow.mjs';
 import { npmPackages } from './npm-packages.mjs';
-import { docker } from './docker.mjs';
+import { browser, docker } from './for-tests.mjs';
 import { systemPackages } from './system-packages.mjs';
 
 // No service listens on port 1: every connection is refused at once.
@@ -234,6 +234,20 @@ test('root installs what is missing, after one update of the lists', async (t) =
   const lines = readFileSync(calls, 'utf8').trim().split('\n');
   assert.match(lines[0], / update$/);
   assert.match(lines[1], / install -y --no-install-recommends bubblewrap$/);
+});
+
+test('a browser for the tests is installed by root, unless there is one of another name', async (t) => {
+  const { folder } = machineWith(t, []);
+  const given = { ...context(t), env: { PATH: folder } };
+  const other = await browser({ ...given, uid: 1000 }).run();
+  assert.equal(other.status, 'skipped');
+  assert.match(other.detail, /not looked at in a browser: root has to apt-get .* chromium-headless-shell$/);
+  writeFileSync(join(folder, 'apt-get'), '#!/bin/sh\nexit 0\n');
+  chmodSync(join(folder, 'apt-get'), 0o755);
+  const result = await browser({ ...given, uid: 0 }).run();
+  assert.deepEqual(result, { status: 'done', detail: 'chromium-headless-shell' });
+  symlinkSync(onPath('true'), join(folder, 'google-chrome'));
+  assert.deepEqual(await browser({ ...given, uid: 1000 }).run(), { status: 'ready' });
 });
 
 test('docker for the tests is installed by root, and passed over, with the reason, where it cannot be', async (t) => {

@@ -154,6 +154,11 @@ export const PARTS = [
   { part: 'build', steps: ['system-packages', ...builds], run: build },
   { part: 'tools', steps: [], run: tools },
   { part: 'unit', steps: [...tensorflow, ...builds], run: unit },
-  { part: 'integration', steps: [...tensorflow, 'docker', ...builds], harnesses: true, run: integration },
+  {
+    part: 'integration',
+    steps: [...tensorflow, 'docker', 'browser', ...builds],
+    harnesses: true,
+    run: integration,
+  },
   { part: 'smoke', steps: [...tensorflow, ...builds], harnesses: true, run: smoke },
 ];
