@@ -21,7 +21,7 @@ const VALID = {
 const limit = (configured: number, requested: number | undefined, room: number): number =>
   Math.max(1, Math.floor(Math.min(configured, requested ?? Infinity, room)));
 
-/** For an engine that takes ids. It stops at the template's stop ids only: stop texts are not followed. */
+/** For an engine that takes ids. It stops at the template's stop ids only and thinks as it was trained to: stop texts and effort are not followed. */
 export function resolveSampling(
   { sampling, samplingFrom = 'config' }: Pick<OpenEndpoint, 'sampling' | 'samplingFrom'>,
   requested: RequestedSampling,
@@ -41,7 +41,7 @@ export function resolveSampling(
   const notFollowed: (keyof RequestedSampling)[] = names.filter(
     (name) => requested[name] !== undefined && requested[name] !== effective[name],
   );
-  if (requested.stop?.length) notFollowed.push('stop');
+  for (const name of ['stop', 'effort'] as const) if (requested[name]?.length) notFollowed.push(name);
   return { ...effective, notFollowed };
 }
 
@@ -56,6 +56,7 @@ export function upstreamSampling(
     temperature: sampling.temperature,
     topP: sampling.topP,
     ...(sampling.topK > 0 && { topK: sampling.topK }),
+    ...(sampling.effort !== undefined && { effort: sampling.effort }),
     maxTokens,
   };
 }

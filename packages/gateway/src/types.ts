@@ -16,7 +16,8 @@ export interface OpenEndpoint {
   labels: Record<string, string>;
   /** Seed of the rollout's sampling streams (call k draws from `<seed>/<k>`). */
   seed: string;
-  sampling: { temperature: number; topP: number; topK: number; maxTokens: number };
+  /** `effort`: how much a hosted model is asked to think; one that samples ids takes no such wish. */
+  sampling: { temperature: number; topP: number; topK: number; maxTokens: number; effort?: string };
   /**
    * `config`: what the request asks for is recorded and not followed (but for a smaller token limit).
    * `request`: temperature, top-p and top-k of the request win. @default 'config'

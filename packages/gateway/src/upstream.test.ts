@@ -99,11 +99,22 @@ describe('an upstream without ids', () => {
 });
 
 describe('sampling that a request asks for', () => {
-  const wishes = { temperature: 0.3, top_p: 0.5, top_k: 7, max_tokens: 20, stop_sequences: ['END'] };
+  const wishes = {
+    temperature: 0.3,
+    top_p: 0.5,
+    top_k: 7,
+    max_tokens: 20,
+    stop_sequences: ['END'],
+    output_config: { effort: 'low' },
+  };
 
   it.each([
-    ['config', { temperature: 1, topP: 1, maxTokens: 20 }, ['temperature', 'topP', 'topK', 'stop']],
-    ['request', { temperature: 0.3, topP: 0.5, topK: 7, maxTokens: 20, stop: ['END'] }, undefined],
+    ['config', { temperature: 1, topP: 1, maxTokens: 20 }, ['temperature', 'topP', 'topK', 'stop', 'effort']],
+    [
+      'request',
+      { temperature: 0.3, topP: 0.5, topK: 7, maxTokens: 20, stop: ['END'], effort: 'low' },
+      undefined,
+    ],
   ] as const)('reaches an upstream from %s', async (samplingFrom, asked, notFollowed) => {
     const engine = new ChatEngine();
     test = testGateway({ engine });
@@ -128,13 +139,13 @@ describe('sampling that a request asks for', () => {
       temperature: 0.3,
       topP: 0.5,
       maxTokens: 20,
-      notFollowed: ['topK', 'stop'],
+      notFollowed: ['topK', 'stop', 'effort'],
     });
   });
 
   it.each([
-    ['config', { temperature: 1, topP: 1, topK: 0 }, ['temperature', 'topP', 'topK', 'stop']],
-    ['request', { temperature: 0.3, topP: 0.5, topK: 7 }, ['stop']],
+    ['config', { temperature: 1, topP: 1, topK: 0 }, ['temperature', 'topP', 'topK', 'stop', 'effort']],
+    ['request', { temperature: 0.3, topP: 0.5, topK: 7 }, ['stop', 'effort']],
   ] as const)(
     'reaches an engine with ids from %s, and what is not followed is said',
     async (from, used, not) => {
@@ -145,11 +156,25 @@ describe('sampling that a request asks for', () => {
       expect(test.engine.requests[0]!.sampling).toMatchObject({ ...used, maxTokens: 20 });
       const events = rollout.events();
       expect(events.find(({ type }) => type === 'call.start')).toMatchObject({
-        requested: { temperature: 0.3, topP: 0.5, topK: 7, maxTokens: 20, stop: ['END'] },
+        requested: { temperature: 0.3, topP: 0.5, topK: 7, maxTokens: 20, stop: ['END'], effort: 'low' },
       });
       expect(sampledOf(events)[0]!.sampling).toMatchObject({ ...used, maxTokens: 20, notFollowed: not });
     },
   );
+
+  it('tells an upstream how much to think where the configuration says it, whatever the request says', async () => {
+    const engine = new ChatEngine();
+    test = testGateway({ engine });
+    const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 90, effort: 'high' };
+    const rollout = await test.open('one', { sampling });
+    await rollout.ask({ body: messagesBody([user('a')], wishes) });
+    await test.gateway.close('one');
+    expect(engine.requests[0]!.sampling).toEqual({ temperature: 1, topP: 1, maxTokens: 20, effort: 'high' });
+    expect(sampledOf(rollout.events())[0]!.sampling).toMatchObject({
+      effort: 'high',
+      notFollowed: ['temperature', 'topP', 'topK', 'stop', 'effort'],
+    });
+  });
 
   it('is not followed where no engine could', async () => {
     test = testGateway();

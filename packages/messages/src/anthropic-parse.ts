@@ -91,6 +91,7 @@ export function parseAnthropicMessages(body: unknown): CanonicalRequest {
       topK: parsed.top_k,
       maxTokens: parsed.max_tokens,
       stop: parsed.stop_sequences,
+      effort: stringOf(objectOf(parsed['output_config'])?.['effort']),
     }),
     form: {},
     unknown: [...unknown].sort(),

@@ -249,7 +249,7 @@ describe('Anthropic Messages, parsed', () => {
         { role: 'user', text: '' },
         { role: 'assistant', parts: [] },
       ],
-      requested: { maxTokens: 9, stop: ['x'] },
+      requested: { maxTokens: 9, stop: ['x'], effort: 'low' },
       form: {},
       unknown: ['brand_new', 'tool tool_search_tool', 'tool without schema'],
     });
@@ -397,5 +397,21 @@ describe('models', () => {
     const model = { id: 'policy', object: 'model', created: 0, owned_by: 'treeward' };
     expect(openai.models(null)).toEqual({ object: 'list', data: [model] });
     expect(responses.models('a/b')).toEqual({ ...model, id: 'a/b' });
+  });
+});
+
+describe('how much to think', () => {
+  const chat = { messages: [{ role: 'user', content: 'a' }] };
+  it.each([
+    ['anthropic-messages', { ...chat, output_config: { effort: 'high' } }],
+    ['openai-chat', { ...chat, reasoning_effort: 'high' }],
+    ['openai-responses', { input: 'a', reasoning: { effort: 'high', summary: 'auto' } }],
+  ] as const)('is read from %s, and rubbish there is none', (name, body) => {
+    const dialect = dialects[name];
+    expect(dialect.parse(body)).toMatchObject({ requested: { effort: 'high' }, unknown: [] });
+    for (const rubbish of [null, 7, [], {}, '']) {
+      const text = JSON.stringify(body).replace('"high"', JSON.stringify(rubbish));
+      expect(dialect.parse(JSON.parse(text)).requested).toEqual({});
+    }
   });
 });

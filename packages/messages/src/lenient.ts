@@ -179,13 +179,14 @@ export const parametersOf = (value: unknown): Record<string, unknown> =>
 export function samplingOf(asked: {
   [K in keyof RequestedSampling]-?: RequestedSampling[K] | null | undefined;
 }): RequestedSampling {
-  const { temperature, topP, topK, maxTokens, stop } = asked;
+  const { temperature, topP, topK, maxTokens, stop, effort } = asked;
   return {
     ...(temperature != null && { temperature }),
     ...(topP != null && { topP }),
     ...(topK != null && { topK }),
     ...(maxTokens != null && { maxTokens }),
     ...(stop?.length && { stop }),
+    ...(effort && { effort }),
   };
 }
 

@@ -106,6 +106,7 @@ export function parseOpenaiChat(body: unknown): CanonicalRequest {
       topK: parsed.top_k,
       maxTokens: parsed.max_completion_tokens ?? parsed.max_tokens,
       stop: typeof parsed.stop === 'string' ? [parsed.stop] : parsed.stop,
+      effort: stringOf(parsed['reasoning_effort']),
     }),
     form: { streamUsage: parsed.stream_options?.include_usage === true },
     unknown: [...unknown].sort(),

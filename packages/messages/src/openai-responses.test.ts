@@ -139,7 +139,7 @@ describe('Responses, parsed', () => {
     });
     expect({ unknown, requested, stream }).toEqual({
       unknown: [],
-      requested: { temperature: 0.5, topP: 0.9, maxTokens: 77 },
+      requested: { temperature: 0.5, topP: 0.9, maxTokens: 77, effort: 'medium' },
       stream: true,
     });
   });

@@ -98,6 +98,7 @@ export function parseOpenaiResponses(body: unknown): CanonicalRequest {
       topK: null,
       maxTokens: parsed.max_output_tokens,
       stop: null,
+      effort: stringOf(objectOf(parsed['reasoning'])?.['effort']),
     }),
     form: { calls },
     unknown: [...unknown].sort(),

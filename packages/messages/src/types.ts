@@ -39,6 +39,8 @@ export interface RequestedSampling {
   topK?: number;
   maxTokens?: number;
   stop?: string[];
+  /** How much the model should think, in the words of whoever asks: `minimal`, `low`, `medium`, `high` and what else there is. */
+  effort?: string;
 }
 
 /** What a request says about the form of its reply. Goes back to the dialect with the reply. */

@@ -1,3 +1,4 @@
+import type { OpenEndpoint } from '@treeward/gateway';
 import type { ThinkingLevel } from '@treeward/harness-adapters';
 import type { SandboxTier } from '@treeward/sandbox';
 import type { FaultKind } from './faults.js';
@@ -32,11 +33,11 @@ export interface RolloutSpec {
   /** Rollouts of one task × harness at one step share a group (one baseline). */
   group: string;
   seed: string;
-  sampling: { temperature: number; topP: number; topK: number; maxTokens: number };
+  sampling: OpenEndpoint['sampling'];
   /** Whose temperature, top-p and top-k count: these, or the harness's own where it sends some. @default 'config' */
   samplingFrom?: 'config' | 'request';
   limits: { wallMs: number; maxTurns: number; maxTokens: number };
-  /** What the harness asks of the model; the engine samples as it does. @default off */
+  /** What the harness asks of the model; `sampling.effort` is what a hosted model is asked. @default off */
   thinking?: ThinkingLevel;
   labels: Record<string, string>;
   /** Also grade the workspace as each call found it (`RolloutResult.states`). @default false */

@@ -1,4 +1,5 @@
 import type { ThinkingLevel } from '@treeward/harness-adapters';
+import type { RolloutSpec } from '@treeward/rollout';
 import type { ScoreSummary } from '../statistics/summarise.js';
 import type { Agreement } from '../statistics/agreement.js';
 import type { FormatName, TaskProblem } from '../types.js';
@@ -15,7 +16,7 @@ export interface EvaluationIdentity {
   /** What a report calls it. */
   label: string;
   seed: string;
-  sampling: { temperature: number; topP: number; topK: number; maxTokens: number };
+  sampling: RolloutSpec['sampling'];
   /** What the harness asks of the model; absent: nothing. */
   thinking?: ThinkingLevel;
   judge: string | null;

@@ -58,6 +58,7 @@ export class AnthropicEngine extends ChatEngine {
         ...(sampling.topP === undefined ? {} : { top_p: sampling.topP }),
         ...(sampling.topK === undefined ? {} : { top_k: sampling.topK }),
         ...(sampling.stop === undefined ? {} : { stop_sequences: sampling.stop }),
+        ...(sampling.effort === undefined ? {} : { output_config: { effort: effortOf(sampling.effort) } }),
       },
       { signal },
     );
@@ -77,6 +78,10 @@ export class AnthropicEngine extends ChatEngine {
     };
   }
 }
+
+/** Its scale begins at low. */
+const effortOf = (effort: string): NonNullable<Anthropic.OutputConfig['effort']> =>
+  (effort === 'minimal' ? 'low' : effort) as NonNullable<Anthropic.OutputConfig['effort']>;
 
 /** Neighbours of one side become one turn; a system message in the middle is said by the user's side. */
 function turns(messages: readonly Message[]): Anthropic.MessageParam[] {

@@ -117,7 +117,7 @@ const messages = [
 const request = {
   messages: messages.map((message) => ({ ...message })) as never,
   tools: [{ name: 'f', description: 'd', parameters: { type: 'object' } }],
-  sampling: { temperature: 0, topP: 0.9, maxTokens: 5, stop: ['x'] },
+  sampling: { temperature: 0, topP: 0.9, maxTokens: 5, stop: ['x'], effort: 'minimal' },
   tag: 't',
 };
 
@@ -149,6 +149,7 @@ describe('what is sent', () => {
       top_p: 0.9,
       max_tokens: 5,
       stop: ['x'],
+      reasoning_effort: 'minimal',
     });
   });
 
@@ -197,6 +198,7 @@ describe('what is sent', () => {
       temperature: 0,
       top_p: 0.9,
       stop_sequences: ['x'],
+      output_config: { effort: 'low' }, // the least that it knows
     });
   });
 

@@ -57,6 +57,9 @@ export class OpenAiChatEngine extends ChatEngine {
         ...(this.#takesTopK && topK !== undefined ? { top_k: topK } : {}),
         ...(sampling.maxTokens === undefined ? {} : { max_tokens: sampling.maxTokens }),
         ...(sampling.stop === undefined ? {} : { stop: sampling.stop }),
+        ...(sampling.effort === undefined
+          ? {}
+          : { reasoning_effort: sampling.effort as OpenAI.ReasoningEffort }),
       },
       { signal },
     );

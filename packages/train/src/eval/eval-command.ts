@@ -153,6 +153,7 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
       topP: 1,
       topK: 0,
       maxTokens: count('--max-tokens', flags.maxTokens),
+      ...(thinking && { effort: thinking }),
     },
     ...(thinking && { thinking }),
     judge: judge?.name ?? null,
@@ -160,9 +161,9 @@ async function runBench(name: string, format: FormatName, flags: EvalFlags): Pro
     slots: flags.slots,
   };
   for (const { message } of loaded.problems) process.stderr.write(`warning: ${message}\n`);
-  if (thinking)
+  if (thinking && !/^(openai|anthropic):/.test(engine))
     process.stderr.write(
-      `warning: --thinking ${thinking} is what the harness asks for; the engine ${identity.engine} is not told\n`,
+      `warning: --thinking ${thinking} is what the harness asks for; the engine ${identity.engine} takes no such wish\n`,
     );
   const unjudged = judge ? 0 : loaded.tasks.filter(({ grading }) => grading.type !== 'automated').length;
   if (unjudged > 0)

@@ -8,6 +8,9 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -178,6 +181,43 @@ describe('a scripted perfect policy scores 1 and a no-op policy 0', () => {
     for (const id of ['base/meeting-actions-1', 'hard/incident-report-1'])
       cpSync(join(root, 'datasets/sets', id), join(at('own'), basename(id)), { recursive: true });
     await expectPerfectAndNoop([at('own')], 'claude-code', at('own-out'));
+  });
+
+  it('--thinking: the harness asks for it, and a hosted model is asked', async (context) => {
+    if (!(await through('pi').detect())) return context.skip('skipped: pi is not installed');
+    const asked: unknown[] = [];
+    const message = { role: 'assistant', content: 'Done.' };
+    const reply = { id: 'c', model: 'm', choices: [{ index: 0, message, finish_reason: 'stop' }] };
+    const model = createServer((request, response) => {
+      let body = '';
+      request.on('data', (piece) => (body += piece));
+      request.on('end', () => {
+        asked.push((JSON.parse(body) as Record<string, unknown>)['reasoning_effort']);
+        response.setHeader('content-type', 'application/json').end(JSON.stringify(reply));
+      });
+    });
+    await once(model.listen(0, '127.0.0.1'), 'listening');
+    try {
+      const [first] = readdirSync(at('mini-pinchbench/tasks')).filter((name) => name.endsWith('.md'));
+      const { code } = await runEval(
+        ...['pinchbench', '--tasks', at('mini-pinchbench'), '--suite', basename(first!, '.md')],
+        ...[
+          '--harness',
+          'pi',
+          '--engine',
+          `openai:m@http://127.0.0.1:${(model.address() as AddressInfo).port}/v1`,
+        ],
+        ...['--thinking', 'high', '--out', at('thinking'), '--json'],
+      );
+      expect(code).toBe(0);
+      expect(asked.length).toBeGreaterThan(0);
+      expect(new Set(asked)).toEqual(new Set(['high']));
+      const [run] = readdirSync(at('thinking/rollouts'));
+      const record = readFileSync(join(at('thinking/rollouts'), run!, 'telemetry.ndjson'), 'utf8');
+      expect(record).toMatch(/"requested":\{[^}]*"effort":"high"/);
+    } finally {
+      model.close();
+    }
   });
 
   describe.runIf(full)('every own task through every adapter (two hours: TREEWARD_TEST_FULL=1)', () => {

@@ -19,7 +19,7 @@ export const addPinchbenchFlags = (command: Command): Command =>
     .addOption(
       new Option(
         '--thinking <level>',
-        'how much thinking the harness asks of the model; what serves it decides',
+        'how much thinking the harness asks of the model, and a hosted model is asked',
       ).choices(THINKING_LEVELS),
     )
     .option('--no-fail-fast', "go on although a task of the manifest's run_first scored 0");
