@@ -1,6 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { spreadHarnesses } from './plan-step.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { RunFolder } from '@treeward/base';
+import { parseConfig } from './config.js';
+import { planHeldOut, spreadHarnesses } from './plan-step.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'plan-step-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('spreadHarnesses', () => {
   it('interleaves by share', () => {
@@ -17,4 +25,18 @@ describe('spreadHarnesses', () => {
       }),
     );
   });
+});
+
+describe('the held-out tasks', () => {
+  const planned = (seed: number): string[] => {
+    const harnesses = { 'claude-code': 1, pi: 1 };
+    const config = parseConfig({ run: { seed }, eval: { tasks: 96, harnesses } }, 'test');
+    return planHeldOut(config, new RunFolder(folder), 'before').specs.map(
+      ({ harness, labels }) => `${labels['family']} through ${harness}`,
+    );
+  };
+
+  it('meet both harnesses in every family', () => expect(new Set(planned(0)).size).toBe(2 * 12));
+
+  it('are the same whatever the seed of the run', () => expect(planned(1)).toEqual(planned(0)));
 });

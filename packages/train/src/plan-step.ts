@@ -54,9 +54,12 @@ export function planStep(config: TrainConfig, run: RunFolder, step: number): Ste
   return { specs };
 }
 
-/** The held-out tasks, each with one harness; the same list before and after training. */
+/** The held-out tasks, each with one harness; the same list before and after training, and whatever the seed of the run. */
 export function planHeldOut(config: TrainConfig, run: RunFolder, name: string): StepPlan {
-  const harnesses = spreadHarnesses(config.eval.harnesses, config.eval.tasks);
+  // Shuffled once for all: families take turns, so with two harnesses in turns each family would meet only one of them.
+  const harnesses = randomStream('held-out', 'harnesses').shuffle(
+    spreadHarnesses(config.eval.harnesses, config.eval.tasks),
+  );
   const tasks = heldOut(harnesses.length);
   const specs = harnesses.map((harness, index) => {
     const task = tasks[index]!;

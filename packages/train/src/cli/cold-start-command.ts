@@ -31,9 +31,15 @@ function recordCommand(): Command {
   return new Command('record')
     .description('a scripted demonstrator plays tasks through the real harnesses')
     .requiredOption('--out <dir>', 'run folder')
-    .option('--claude-code <n>', 'demonstrations in Claude Code', Number, 1200)
-    .option('--openclaw <n>', 'demonstrations in OpenClaw', Number, 150)
-    .option('--agent-loop <n>', 'demonstrations in our own loop', Number, 0)
+    .option(
+      '--claude-code <n>',
+      'tasks demonstrated in Claude Code, each in two or three plans',
+      Number,
+      1200,
+    )
+    .option('--openclaw <n>', 'in OpenClaw', Number, 150)
+    .option('--pi <n>', 'in pi', Number, 0)
+    .option('--agent-loop <n>', 'in our own loop', Number, 0)
     .option('--tokenizer <file>', 'tokenizer.json', 'datasets/cold-start/tokenizer.json')
     .option('--seed <n>', 'seed', Number, 0)
     .option('--concurrency <n>', 'rollouts in flight', Number, 6)
@@ -43,6 +49,7 @@ function recordCommand(): Command {
         out: string;
         claudeCode: number;
         openclaw: number;
+        pi: number;
         agentLoop: number;
         tokenizer: string;
         seed: number;
@@ -56,6 +63,7 @@ function recordCommand(): Command {
         const counts = {
           'claude-code': flags.claudeCode,
           openclaw: flags.openclaw,
+          pi: flags.pi,
           'agent-loop': flags.agentLoop,
         };
         await recordDemonstrations(
