@@ -34,7 +34,12 @@ const flags = new Command('learning')
   .option('--config <file>', 'the mix', 'packages/train/configs/fast.toml')
   .option('--arms <names>', `of ${ARMS.map(({ name }) => name).join(', ')}`, 'rloo,ppo-history,shuffled')
   .option('--seeds <list>', 'whole numbers', '0,1,2')
-  .option('--steps <n>', 'optimiser steps of each run; one that ended earlier goes on', Number, 25)
+  .option(
+    '--steps <n>',
+    'training steps of each run, up to eight optimiser steps each; one that ended earlier goes on',
+    Number,
+    25,
+  )
   .option('--runs <dir>', 'where the runs lie; finished ones are not run again', 'runs/learning')
   .option('--cpu-hours <n>', 'no further run is started once this much CPU time is spent', Number, 20)
   .option(
@@ -51,7 +56,7 @@ const flags = new Command('learning')
     `
 Examples:
   nx run benchmarks:learning -- --detach --out benchmarks/results/learning.json
-  nx run benchmarks:learning -- --arms rloo --seeds 0 --steps 200 --runs runs/stability --out benchmarks/results/stability.json`,
+  nx run benchmarks:learning -- --arms rloo --seeds 0 --steps 35 --runs runs/stability --out benchmarks/results/stability.json`,
   )
   .parse()
   .opts<Flags>();

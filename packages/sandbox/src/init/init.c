@@ -28,6 +28,15 @@ void *must_alloc(size_t size) {
   return p;
 }
 
+int ends_of_children(void) {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
 static void handle(uint8_t type, uint32_t id, const uint8_t *payload, uint32_t length) {
   switch (type) {
     case F_EXEC: command_start(id, payload, length); break;
@@ -68,12 +77,7 @@ static int agent_main(int argc, char **argv) {
   prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1); /* as pid 1 this is so anyway; without a pid namespace it is not */
   umask(022);
-  signal(SIGPIPE, SIG_IGN);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &set, NULL);
-  int children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  int children = ends_of_children();
   fcntl(0, F_SETFD, FD_CLOEXEC);
   fcntl(1, F_SETFD, FD_CLOEXEC);
   set_nonblocking(0);

@@ -117,6 +117,8 @@ int spawner_main(int argc, char **argv);
 /* init.c */
 uint64_t now_ms(void);
 void set_nonblocking(int fd);
+/* Ignores SIGPIPE, and takes SIGCHLD by the descriptor that it returns. */
+int ends_of_children(void);
 void *must_alloc(size_t size);
 
 #endif

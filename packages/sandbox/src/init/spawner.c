@@ -165,12 +165,7 @@ static void reap(void) {
 int spawner_main(int argc, char **argv) {
   int listening = listen_at(argc == 4 && !strcmp(argv[2], "--socket") ? argv[3] : NULL);
   if (listening < 0) return fprintf(stderr, "spawner: cannot listen: %s\n", strerror(errno)), 71;
-  signal(SIGPIPE, SIG_IGN);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &set, NULL);
-  int ended = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  int ended = ends_of_children();
   uint32_t ready[2] = {PROTOCOL, 0};
   frame_send(F_READY, 0, ready, sizeof ready);
 
